@@ -1,0 +1,129 @@
+package build
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// parallelBuilds is how many components are built at a time: while one links,
+// which takes one core, another compiles. More would only take memory.
+const parallelBuilds = 2
+
+// errorLines is how much of a failed build's output an error carries.
+const errorLines = 20
+
+func buildAll(ctx context.Context, sources []source, out io.Writer) error {
+	progress := newProgress(out, sources)
+	defer progress.stop()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelBuilds)
+	for _, s := range sources {
+		group.Go(func() error {
+			err := s.build(ctx, func(pkg string) { progress.compiled(s.Name, pkg) })
+			progress.finished(s.Name, err)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// build makes the component's programs in a directory beside the final one and
+// renames it, so that an interrupted build leaves nothing that looks complete.
+func (s source) build(ctx context.Context, compiled func(pkg string)) (err error) {
+	if err := os.MkdirAll(filepath.Dir(s.target), 0o755); err != nil {
+		return fmt.Errorf("make the cache directory: %w", err)
+	}
+	unlock, err := lock(ctx, filepath.Join(filepath.Dir(s.target), "."+s.Name+".lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := os.Stat(s.target); err == nil {
+		return nil // another process has built it meanwhile
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(s.target), "."+filepath.Base(s.target)+"-")
+	if err != nil {
+		return fmt.Errorf("make a directory for %s: %w", s.Name, err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // programs for everyone
+		return fmt.Errorf("open %s to all users: %w", tmp, err)
+	}
+	if err := s.compile(ctx, tmp, compiled); err != nil {
+		return err
+	}
+	for _, link := range s.Links {
+		if err := os.Symlink(s.Name, filepath.Join(tmp, link)); err != nil {
+			return fmt.Errorf("link %s: %w", link, err)
+		}
+	}
+	if err := os.Rename(tmp, s.target); err != nil {
+		return fmt.Errorf("move %s to its place: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (s source) compile(ctx context.Context, out string, compiled func(pkg string)) error {
+	cmd := exec.CommandContext(ctx, "go", s.buildArgs(out)...) //nolint:gosec // constants and a directory of ours
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return fmt.Errorf("build %s: %w", s.Name, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("build %s (is Go installed?): %w", s.Name, err)
+	}
+	var last []string
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		line := lines.Text()
+		if isPackage(line) {
+			compiled(line)
+			continue
+		}
+		if last = append(last, line); len(last) > errorLines {
+			last = last[1:]
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("build %s in %s: %w\n%s", s.Name, s.dir, err, strings.Join(last, "\n"))
+	}
+	return nil
+}
+
+// isPackage tells the import path that `go build -v` prints for each package
+// from messages.
+func isPackage(line string) bool {
+	return line != "" && !strings.ContainsAny(line, " :#\t")
+}
+
+// lock takes an exclusive lock on a file. The file stays: to remove it would let
+// two others lock different files of the same name.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open lock %s: %w", path, err)
+	}
+	locked := make(chan error, 1)
+	go func() { locked <- syscall.Flock(int(file.Fd()), syscall.LOCK_EX) }()
+	select {
+	case err = <-locked:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}

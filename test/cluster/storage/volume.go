@@ -1,0 +1,143 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// minimumBytes is what ext4 needs to be of any use.
+const minimumBytes = 8 << 20
+
+// Volume is a filesystem of its own in a sparse file.
+type Volume struct {
+	// Dir is where the filesystem is mounted.
+	Dir string
+}
+
+// volume returns that of a PersistentVolume, in the cluster's directory.
+func volume(root, name string) Volume { return Volume{Dir: filepath.Join(root, name)} }
+
+func (v Volume) file() string { return v.Dir + ".img" }
+
+// create makes and mounts the volume with a size in bytes. What an interrupted
+// create has left is taken up.
+func (v Volume) create(ctx context.Context, bytes int64) error {
+	if bytes < minimumBytes {
+		return fmt.Errorf("a volume has at least %d bytes, not %d", minimumBytes, bytes)
+	}
+	if err := os.MkdirAll(filepath.Dir(v.Dir), 0o755); err != nil {
+		return fmt.Errorf("make the directory of volumes: %w", err)
+	}
+	if _, err := os.Stat(v.file()); errors.Is(err, fs.ErrNotExist) {
+		if err := v.format(ctx, bytes); err != nil {
+			return err
+		}
+	}
+	return v.mount()
+}
+
+func (v Volume) format(ctx context.Context, bytes int64) error {
+	tmp := v.file() + ".new"
+	file, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("make the volume's file: %w", err)
+	}
+	err = errors.Join(file.Truncate(bytes), file.Close())
+	if err != nil {
+		return fmt.Errorf("size the volume's file to %d bytes: %w", bytes, err)
+	}
+	// No blocks are kept for root, so that the size is the user's to fill.
+	if err := run(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1", tmp); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, v.file()); err != nil {
+		return fmt.Errorf("move the volume's file to its place: %w", err)
+	}
+	return nil
+}
+
+func (v Volume) mount() error {
+	if mounted, err := v.device(); err != nil || mounted != "" {
+		return err
+	}
+	if err := os.MkdirAll(v.Dir, 0o755); err != nil {
+		return fmt.Errorf("make the mount point: %w", err)
+	}
+	device, err := attachLoop(v.file())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = device.Close() }()
+	if err := unix.Mount(device.Name(), v.Dir, "ext4", unix.MS_NOATIME, ""); err != nil {
+		return fmt.Errorf("mount %s at %s: %w", device.Name(), v.Dir, err)
+	}
+	return nil
+}
+
+// device returns the block device that is mounted at the volume, empty if none.
+func (v Volume) device() (string, error) {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return "", fmt.Errorf("read the mounts: %w", err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && fields[1] == v.Dir {
+			return fields[0], nil
+		}
+	}
+	return "", nil
+}
+
+// grow enlarges the mounted filesystem to a size in bytes, while it is in use.
+func (v Volume) grow(ctx context.Context, bytes int64) error {
+	info, err := os.Stat(v.file())
+	if err != nil {
+		return fmt.Errorf("find the volume's file: %w", err)
+	}
+	device, err := v.device()
+	if err != nil {
+		return err
+	}
+	if device == "" {
+		return fmt.Errorf("the volume is not mounted at %s", v.Dir)
+	}
+	if info.Size() < bytes {
+		if err := os.Truncate(v.file(), bytes); err != nil {
+			return fmt.Errorf("grow the volume's file to %d bytes: %w", bytes, err)
+		}
+	}
+	if err := growLoop(device); err != nil {
+		return err
+	}
+	return run(ctx, "resize2fs", device)
+}
+
+// remove unmounts the volume and frees its space. The loop device frees itself.
+func (v Volume) remove() error {
+	if err := unix.Unmount(v.Dir, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("unmount %s: %w", v.Dir, err)
+	}
+	for _, path := range []string{v.Dir, v.file(), v.file() + ".new"} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove the volume: %w", err)
+		}
+	}
+	return nil
+}
+
+func run(ctx context.Context, program string, args ...string) error {
+	output, err := exec.CommandContext(ctx, program, args...).CombinedOutput() //nolint:gosec // programs are constants
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(string(output)))
+	}
+	return nil
+}
