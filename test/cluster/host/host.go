@@ -23,8 +23,8 @@ type requirement struct {
 var requirements = []requirement{
 	{program: "runc", pkg: "runc"},
 	{program: "nft", pkg: "nftables"},
-	{program: "mkfs.ext4", pkg: "e2fsprogs"},
-	{program: "resize2fs", pkg: "e2fsprogs"},
+	{program: "mkfs.xfs", pkg: "xfsprogs"},
+	{program: "xfs_growfs", pkg: "xfsprogs"},
 	{program: "mount", pkg: "mount"},
 }
 
@@ -109,7 +109,7 @@ func CheckKernel() error {
 	if err != nil {
 		return fmt.Errorf("read the filesystems of the kernel: %w", err)
 	}
-	for _, name := range []string{"overlay", "ext4"} {
+	for _, name := range []string{"overlay", "xfs"} {
 		if !strings.Contains(string(filesystems), "\t"+name+"\n") && exec.Command("modprobe", name).Run() != nil { //nolint:gosec,noctx // constants
 			errs = append(errs, fmt.Errorf("the kernel has no %s filesystem: load it with `modprobe %s`", name, name))
 		}

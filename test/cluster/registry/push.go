@@ -37,7 +37,7 @@ func Repository(address, reference string) (name.Reference, error) {
 	if _, ok := wanted.(name.Digest); ok {
 		separator = "@"
 	}
-	local := fmt.Sprintf("%s/%s/%s%s%s", address, host, wanted.Context().RepositoryStr(), separator, wanted.Identifier())
+	local := fmt.Sprintf("%s/%s/%s%s%s", address, hostPath(host), wanted.Context().RepositoryStr(), separator, wanted.Identifier())
 	kept, err := name.ParseReference(local, name.Insecure)
 	if err != nil {
 		return nil, fmt.Errorf("image reference %q in the registry: %w", reference, err)

@@ -126,8 +126,11 @@ func qualify(r *http.Request) {
 	if host == "" || !ok || rest == "" {
 		return
 	}
-	r.URL.Path = "/v2/" + host + "/" + rest
+	r.URL.Path = "/v2/" + hostPath(host) + "/" + rest
 }
+
+// hostPath makes a host a part of a repository, which has no colons.
+func hostPath(host string) string { return strings.ReplaceAll(host, ":", "_") }
 
 func (s *Server) store(m stored) error {
 	data, err := json.Marshal(m)
