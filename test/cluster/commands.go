@@ -32,6 +32,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetOut(os.Stdout) // cobra prints to standard error by default
 	root.PersistentFlags().StringVar(&o.name, "name", layout.DefaultName, "name of the cluster")
 	root.AddCommand(
 		newBuildCommand(), newUpCommand(&o), newDownCommand(&o), newStatusCommand(&o),

@@ -38,6 +38,9 @@ func Ensure(l layout.Layout) error {
 	if err != nil {
 		return err
 	}
+	if err := control.ensureServiceRoute(bridge); err != nil {
+		return err
+	}
 	for _, node := range l.AllNodes() {
 		if err := ensureNode(l, control, bridge, node); err != nil {
 			return fmt.Errorf("network of %s: %w", node.Name(), err)
@@ -214,6 +217,20 @@ func (n *namespace) ensureRoute(subnet, gateway string) error {
 	route := &netlink.Route{Dst: destination, Gw: net.ParseIP(gateway)}
 	if err := n.link.RouteReplace(route); err != nil {
 		return fmt.Errorf("route %s by %s: %w", subnet, gateway, err)
+	}
+	return nil
+}
+
+// ensureServiceRoute lets programs of the control plane send to the addresses of
+// Services at all: kube-proxy rewrites only what has a route.
+func (n *namespace) ensureServiceRoute(bridge netlink.Link) error {
+	_, destination, err := net.ParseCIDR(layout.ServiceSubnet)
+	if err != nil {
+		return fmt.Errorf("parse subnet %s: %w", layout.ServiceSubnet, err)
+	}
+	route := &netlink.Route{Dst: destination, LinkIndex: bridge.Attrs().Index, Scope: netlink.SCOPE_LINK}
+	if err := n.link.RouteReplace(route); err != nil {
+		return fmt.Errorf("route Services %s: %w", layout.ServiceSubnet, err)
 	}
 	return nil
 }
