@@ -1,0 +1,111 @@
+package v1alpha1
+
+// Condition types of a RedisCluster.
+const (
+	// ConditionReady is True while writes are accepted through the primary
+	// Service, every replica is in sync and the whole spec is in force.
+	ConditionReady = "Ready"
+	// ConditionAvailable is True while a primary accepts writes.
+	ConditionAvailable = "Available"
+	// ConditionProgressing is True while the operator works towards the spec.
+	ConditionProgressing = "Progressing"
+	// ConditionDegraded is True while something is lost or broken that was not asked for.
+	ConditionDegraded = "Degraded"
+	// ConditionSpecAccepted is False while the spec, or an object it names,
+	// cannot be used. What runs stays as it was.
+	ConditionSpecAccepted = "SpecAccepted"
+	// ConditionPaused is True while the annotation cache.seang.org/paused is "true".
+	ConditionPaused = "Paused"
+)
+
+// Reasons that mean that all is well.
+const (
+	// ReasonReady: everything is as the spec asks.
+	ReasonReady = "Ready"
+	// ReasonPrimaryAvailable: a primary accepts writes.
+	ReasonPrimaryAvailable = "PrimaryAvailable"
+	// ReasonUpToDate: nothing is left to do.
+	ReasonUpToDate = "UpToDate"
+	// ReasonHealthy: nothing is lost.
+	ReasonHealthy = "Healthy"
+	// ReasonAccepted: the spec can be used.
+	ReasonAccepted = "Accepted"
+	// ReasonNotPaused: the operator acts.
+	ReasonNotPaused = "NotPaused"
+)
+
+// Reasons that name what is waited for.
+const (
+	// ReasonPodsNotCreated: the StatefulSet could not create pods yet; the
+	// message quotes its last warning, for example an exceeded quota.
+	ReasonPodsNotCreated = "PodsNotCreated"
+	// ReasonPodNotScheduled: a pod has no node; the message is the scheduler's.
+	ReasonPodNotScheduled = "PodNotScheduled"
+	// ReasonImageNotPulled: an image cannot be pulled.
+	ReasonImageNotPulled = "ImageNotPulled"
+	// ReasonImageNotRedis: the image runs, but has no redis-server or valkey-server.
+	ReasonImageNotRedis = "ImageNotRedis"
+	// ReasonVolumeNotBound: a volume claim is not bound.
+	ReasonVolumeNotBound = "VolumeNotBound"
+	// ReasonPodNotRunning: a pod's container is starting, or fails for the
+	// reason that the message names.
+	ReasonPodNotRunning = "PodNotRunning"
+	// ReasonMemberUnreachable: a running member does not answer the operator.
+	ReasonMemberUnreachable = "MemberUnreachable"
+	// ReasonMemberLoading: a member loads its data from disk.
+	ReasonMemberLoading = "MemberLoading"
+	// ReasonReplicaSyncing: a replica copies from the primary.
+	ReasonReplicaSyncing = "ReplicaSyncing"
+	// ReasonScaling: members are added or removed.
+	ReasonScaling = "Scaling"
+	// ReasonResizing: memory is being changed.
+	ReasonResizing = "Resizing"
+	// ReasonConfiguring: a configuration change is being applied.
+	ReasonConfiguring = "Configuring"
+	// ReasonPromoting: a primary is being chosen and promoted.
+	ReasonPromoting = "Promoting"
+)
+
+// Reasons why no primary can be had.
+const (
+	// ReasonFencing: the old primary is not proved to have stopped yet.
+	ReasonFencing = "Fencing"
+	// ReasonNoCandidate: no reachable member is known to hold all that the last
+	// primary acknowledged; the message names the missing copy.
+	ReasonNoCandidate = "NoCandidate"
+	// ReasonForkedHistory: two members have histories that contradict the record.
+	ReasonForkedHistory = "ForkedHistory"
+	// ReasonDataLost: all members lost their memory at once and there was no
+	// persistence: the cluster started empty.
+	ReasonDataLost = "DataLost"
+)
+
+// Reasons why a spec is not accepted.
+const (
+	// ReasonInvalidConfig: config has a directive that the operator owns or
+	// that Redis refuses.
+	ReasonInvalidConfig = "InvalidConfig"
+	// ReasonInvalidSecret: the Secret named in auth is absent or malformed.
+	ReasonInvalidSecret = "InvalidSecret"
+	// ReasonNameConflict: an object with the name of a child exists and is not ours.
+	ReasonNameConflict = "NameConflict"
+	// ReasonMemoryTooSmall: the data does not fit into the new memoryLimit.
+	ReasonMemoryTooSmall = "MemoryTooSmall"
+	// ReasonNotYetSupported: the change needs a capability that this version
+	// does not have; nothing was touched.
+	ReasonNotYetSupported = "NotYetSupported"
+	// ReasonRejected: the API server rejected a child object; the message is its.
+	ReasonRejected = "Rejected"
+)
+
+// Other reasons.
+const (
+	// ReasonReconcileError: the last pass failed; the message is its error.
+	ReasonReconcileError = "ReconcileError"
+	// ReasonPausedByUser: the annotation cache.seang.org/paused is "true".
+	ReasonPausedByUser = "PausedByUser"
+	// ReasonDeleting: the RedisCluster is being deleted.
+	ReasonDeleting = "Deleting"
+	// ReasonUnknown: not enough is known yet.
+	ReasonUnknown = "Unknown"
+)

@@ -1,0 +1,222 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// RedisClusterSpec is what a user wants of one Redis. The three required
+// fields alone give a safe Redis.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.storage) || self.enablePersistence || !has(self.storage.size)",message="storage.size has no effect without enablePersistence: set enablePersistence to true or remove storage.size"
+type RedisClusterSpec struct {
+	// replicas is the number of read replicas, 1 to 10. One primary comes on
+	// top, so there are 1 + replicas pods.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Replicas int32 `json:"replicas"`
+
+	// memoryLimit is the memory request and limit of each Redis container, 64Mi
+	// to 1Ti. Redis's maxmemory is derived from it with head-room for forks and
+	// buffers; the value in force is status.maxMemory.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="memoryLimit must be at least 64Mi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ti')) <= 0",message="memoryLimit must be at most 1Ti"
+	MemoryLimit resource.Quantity `json:"memoryLimit"`
+
+	// enablePersistence keeps the data in an append-only file and snapshots on
+	// a volume per pod. Without it the loss of all members at once is the loss
+	// of the data.
+	// +required
+	EnablePersistence *bool `json:"enablePersistence"`
+
+	// image is a Redis (7.0 or later) or Valkey (8 or later) image that has
+	// redis-server or valkey-server, the matching cli and sh on its PATH.
+	// Unset, the operator's default image is used.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._:/@-]*$')",message="image must be an image reference such as docker.io/library/redis:8.0"
+	Image string `json:"image,omitempty"`
+
+	// storage describes the volumes of a persistent cluster.
+	// +optional
+	Storage *StorageSpec `json:"storage,omitempty"`
+
+	// config holds redis.conf directives by name. Those that the operator owns
+	// are refused in the SpecAccepted condition, which names the field to use.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-z][a-z0-9-]*$') && size(name) <= 64)",message="config names must be redis.conf directives in lower case, such as maxmemory-policy"
+	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 1024 && !self[name].contains('\\n') && !self[name].contains('\\r'))",message="config values must be one line of at most 1024 characters"
+	Config map[string]string `json:"config,omitempty"`
+
+	// auth says how applications log in. Unset, a password is generated into
+	// the Secret that status.binding names.
+	// +optional
+	Auth *AuthSpec `json:"auth,omitempty"`
+
+	// scheduling says where the pods may run. Unset, they are spread over
+	// nodes and zones where possible.
+	// +optional
+	Scheduling *SchedulingSpec `json:"scheduling,omitempty"`
+
+	// resources holds what the Redis container gets besides memory.
+	// +optional
+	Resources *ResourcesSpec `json:"resources,omitempty"`
+
+	// service says how the Services are exposed.
+	// +optional
+	Service *ServicesSpec `json:"service,omitempty"`
+
+	// podMetadata is added to every pod.
+	// +optional
+	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
+}
+
+// ReclaimPolicy says what becomes of the volumes when a RedisCluster is deleted.
+// +kubebuilder:validation:Enum=Delete;Retain
+type ReclaimPolicy string
+
+const (
+	// ReclaimDelete deletes the volumes with the RedisCluster.
+	ReclaimDelete ReclaimPolicy = "Delete"
+	// ReclaimRetain keeps them; a RedisCluster of the same name adopts them
+	// with their data.
+	ReclaimRetain ReclaimPolicy = "Retain"
+)
+
+// StorageSpec describes the volumes of a persistent cluster.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.size) || !has(self.size) || quantity(string(self.size)).compareTo(quantity(string(oldSelf.size))) >= 0",message="storage.size cannot shrink: create a new RedisCluster with the smaller size and copy the data"
+// +kubebuilder:validation:XValidation:rule="has(oldSelf.storageClassName) == has(self.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storage.storageClassName cannot change: create a new RedisCluster with the other class and copy the data"
+type StorageSpec struct {
+	// size of each member's volume, 64Mi to 64Ti. Unset, three times
+	// memoryLimit when the volumes are created, at least 1Gi: room for the
+	// append-only file, its rewrite and a snapshot. It may grow, never shrink.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="storage.size must be at least 64Mi"
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Ti')) <= 0",message="storage.size must be at most 64Ti"
+	Size *resource.Quantity `json:"size,omitempty"`
+
+	// storageClassName of the volumes. Unset, the cluster's default class.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	StorageClassName *string `json:"storageClassName,omitempty"`
+
+	// reclaimPolicy says what becomes of the volumes when the RedisCluster is
+	// deleted.
+	// +optional
+	// +kubebuilder:default=Delete
+	ReclaimPolicy ReclaimPolicy `json:"reclaimPolicy,omitempty"`
+}
+
+// AuthSpec says how applications log in.
+type AuthSpec struct {
+	// secretName names a Secret of the same namespace whose key "password"
+	// (16 to 512 printable characters) is the password of the user "default".
+	// Unset, a password is generated.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName,omitempty"`
+}
+
+// SchedulingSpec says where the pods may run.
+type SchedulingSpec struct {
+	// nodeSelector is copied to the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// affinity is copied to the pods.
+	// +optional
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// tolerations are copied to the pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+
+	// topologySpreadConstraints replace the operator's own: one pod a node and
+	// an even spread over zones, where possible. An empty labelSelector selects
+	// the pods of this cluster.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+
+	// priorityClassName is copied to the pods.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+}
+
+// ResourcesSpec holds what the Redis container gets besides memory.
+type ResourcesSpec struct {
+	// cpu is the CPU of the Redis container.
+	// +optional
+	CPU *CPUSpec `json:"cpu,omitempty"`
+}
+
+// CPUSpec is the CPU of a container.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.request) || !has(self.limit) || quantity(string(self.request)).compareTo(quantity(string(self.limit))) <= 0",message="resources.cpu.request must not exceed resources.cpu.limit"
+type CPUSpec struct {
+	// request in CPU units, more than zero. Unset, 100m.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="resources.cpu.request must be more than zero"
+	Request *resource.Quantity `json:"request,omitempty"`
+
+	// limit in CPU units, more than zero. Unset, none: a throttled Redis
+	// looks like a hung one.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="resources.cpu.limit must be more than zero"
+	Limit *resource.Quantity `json:"limit,omitempty"`
+}
+
+// ServicesSpec says how the Services are exposed.
+type ServicesSpec struct {
+	// primary is the read-write Service.
+	// +optional
+	Primary *ServiceSpec `json:"primary,omitempty"`
+
+	// replicas is the read-only Service.
+	// +optional
+	Replicas *ServiceSpec `json:"replicas,omitempty"`
+}
+
+// ServiceType is how a Service is exposed.
+// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
+type ServiceType string
+
+// ServiceSpec says how one Service is exposed.
+type ServiceSpec struct {
+	// type of the Service.
+	// +optional
+	// +kubebuilder:default=ClusterIP
+	Type ServiceType `json:"type,omitempty"`
+
+	// annotations are added to the Service.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// PodMetadata is added to every pod.
+type PodMetadata struct {
+	// labels are added to the pods; those of the operator win.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('cache.seang.org/') && !key.startsWith('app.kubernetes.io/') && !key.startsWith('statefulset.kubernetes.io/'))",message="labels of cache.seang.org/, app.kubernetes.io/ and statefulset.kubernetes.io/ belong to the operator"
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// annotations are added to the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('cache.seang.org/'))",message="annotations of cache.seang.org/ belong to the operator"
+	Annotations map[string]string `json:"annotations,omitempty"`
+}

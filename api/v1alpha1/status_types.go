@@ -1,0 +1,157 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Phase is a summary of the conditions for people; it is never an input.
+// +kubebuilder:validation:Enum=Pending;Provisioning;Ready;Failed
+type Phase string
+
+const (
+	// PhasePending means that the operator has not acted on the spec yet.
+	PhasePending Phase = "Pending"
+	// PhaseProvisioning means that the operator is working towards the spec.
+	PhaseProvisioning Phase = "Provisioning"
+	// PhaseReady means that the Ready condition is True.
+	PhaseReady Phase = "Ready"
+	// PhaseFailed means that a person must act, or that no primary can be had.
+	PhaseFailed Phase = "Failed"
+)
+
+// RedisClusterStatus is what the operator found and recorded.
+type RedisClusterStatus struct {
+	// phase summarises the conditions.
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+
+	// activeReplicas counts the read replicas that run, are linked to the
+	// primary and in sync; it equals spec.replicas when Ready.
+	// +optional
+	ActiveReplicas int32 `json:"activeReplicas"`
+
+	// selector selects the replicas, for the scale subresource.
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// lastSyncTimestamp is when the cluster last became what the spec asks.
+	// +optional
+	LastSyncTimestamp *metav1.Time `json:"lastSyncTimestamp,omitempty"`
+
+	// observedGeneration is the generation that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions: Ready, Available, Progressing, Degraded, SpecAccepted and
+	// Paused are always present once the operator has seen the object.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// primary names the pod that accepts writes.
+	// +optional
+	Primary string `json:"primary,omitempty"`
+
+	// inSyncReplicas names the replicas that are in sync, sorted.
+	// +optional
+	// +listType=atomic
+	InSyncReplicas []string `json:"inSyncReplicas,omitempty"`
+
+	// record is the operator's memory of who may hold the data. It is written
+	// before each step that depends on it. Do not edit it.
+	// +optional
+	Record *Record `json:"record,omitempty"`
+
+	// maxMemory is the maxmemory in force.
+	// +optional
+	MaxMemory *resource.Quantity `json:"maxMemory,omitempty"`
+
+	// redisVersion is the version that the primary reports, for example
+	// "redis 8.0.2" or "valkey 8.1.1".
+	// +optional
+	RedisVersion string `json:"redisVersion,omitempty"`
+
+	// services names the Services of this cluster.
+	// +optional
+	Services *ServiceNames `json:"services,omitempty"`
+
+	// binding names the Secret with which an application connects, in the
+	// layout of servicebinding.io.
+	// +optional
+	Binding *Binding `json:"binding,omitempty"`
+}
+
+// ServiceNames names the Services of a cluster.
+type ServiceNames struct {
+	// primary is the read-write Service.
+	// +optional
+	Primary string `json:"primary,omitempty"`
+	// replicas is the read-only Service.
+	// +optional
+	Replicas string `json:"replicas,omitempty"`
+	// nodes is the headless Service with a stable name per pod.
+	// +optional
+	Nodes string `json:"nodes,omitempty"`
+}
+
+// Binding names a Secret.
+type Binding struct {
+	// name of the Secret.
+	// +required
+	Name string `json:"name"`
+}
+
+// Record is what the operator must remember to keep the data: docs/safety-rules.md.
+type Record struct {
+	// epoch grows by one with each promotion.
+	// +required
+	Epoch int64 `json:"epoch"`
+
+	// primary is the member that was promoted last, or is about to be.
+	// +required
+	Primary MemberID `json:"primary,omitzero"`
+
+	// promoted is true once the promotion was confirmed.
+	// +optional
+	Promoted bool `json:"promoted,omitempty"`
+
+	// replicationID is the history that the primary continued at its promotion;
+	// empty for the first one.
+	// +optional
+	ReplicationID string `json:"replicationID,omitempty"`
+
+	// offset in bytes at which the primary was promoted.
+	// +optional
+	Offset int64 `json:"offset,omitempty"`
+
+	// mayHold lists every process that may hold acknowledged writes of this
+	// epoch. An entry is added before the member is told to follow.
+	// +optional
+	// +listType=atomic
+	MayHold []Holder `json:"mayHold,omitempty"`
+}
+
+// MemberID identifies one Redis process.
+type MemberID struct {
+	// pod is the name of the pod.
+	// +required
+	Pod string `json:"pod"`
+	// podUID is the UID of the pod.
+	// +optional
+	PodUID types.UID `json:"podUID,omitempty"`
+	// runID is Redis's run_id, which is new with each process.
+	// +optional
+	RunID string `json:"runID,omitempty"`
+}
+
+// Holder is a process that may hold acknowledged writes.
+type Holder struct {
+	MemberID `json:",inline"`
+	// inSync is true once the process reached an offset of the primary of this
+	// epoch: it is then a candidate for a failover.
+	// +optional
+	InSync bool `json:"inSync,omitempty"`
+}

@@ -1,0 +1,151 @@
+// Package naming holds every name, label, annotation, key and port that the
+// operator gives to objects, so that each stands in one place.
+package naming
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Group is the API group; labels and annotations of the operator use it as prefix.
+const Group = "cache.seang.org"
+
+// Names of the operator itself.
+const (
+	// Operator is the package, CSV and field-manager name.
+	Operator = "redis-operator"
+	// FieldOwner is the one owner of all server-side applied fields.
+	FieldOwner = Operator
+	// Finalizer holds a RedisCluster until its volumes are dealt with.
+	Finalizer = Group + "/finalizer"
+	// LeaderElectionID is the name of the Lease in the operator's own namespace.
+	LeaderElectionID = "redis-operator-lease.seang.org"
+	// EnvDefaultImage is the environment variable that holds the default image.
+	EnvDefaultImage = "RELATED_IMAGE_REDIS"
+)
+
+// Labels.
+const (
+	LabelName      = "app.kubernetes.io/name"
+	LabelInstance  = "app.kubernetes.io/instance"
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// LabelRole is on exactly those pods to which the operator assigned a role.
+	LabelRole = Group + "/role"
+	// LabelPodName is set by the StatefulSet controller on each pod.
+	LabelPodName = "statefulset.kubernetes.io/pod-name"
+	// LabelRevision is set by the StatefulSet controller on each pod.
+	LabelRevision = "controller-revision-hash"
+
+	AppName     = "redis"
+	RolePrimary = "primary"
+	RoleReplica = "replica"
+)
+
+// Annotations.
+const (
+	// AnnotationPaused on a RedisCluster stops every change while it is "true".
+	AnnotationPaused = Group + "/paused"
+	// AnnotationRecord on a volume claim holds the safety record as JSON.
+	AnnotationRecord = Group + "/record"
+)
+
+// Names inside a pod.
+const (
+	ContainerRedis = "redis"
+	PortNameRedis  = "redis"
+	PortRedis      = 6379
+
+	// VolumeData is the volume and, with persistence, the claim template's name.
+	VolumeData   = "data"
+	VolumeConfig = "config"
+	VolumeSystem = "system"
+	VolumeTmp    = "tmp"
+
+	MountData   = "/data"
+	MountConfig = "/etc/redis/config"
+	MountSystem = "/etc/redis/system"
+	MountTmp    = "/tmp"
+
+	// UserID and GroupID of the Redis container, those of the official images.
+	UserID  = 999
+	GroupID = 999
+)
+
+// Keys of the ConfigMap.
+const (
+	KeyRedisConf = "redis.conf"
+	KeyStart     = "start.sh"
+)
+
+// Keys of the Secret with the operator's own users. Only KeyACL and
+// KeyReplicationConf are mounted into the pods.
+const (
+	KeyOperatorPassword    = "operator-password"
+	KeyReplicationPassword = "replication-password"
+	KeyACL                 = "users.acl"
+	KeyReplicationConf     = "replication.conf"
+)
+
+// Keys of the Secret for applications: the well-known ones of servicebinding.io.
+const (
+	KeyType     = "type"
+	KeyHost     = "host"
+	KeyPort     = "port"
+	KeyUsername = "username"
+	KeyPassword = "password"
+	KeyURI      = "uri"
+)
+
+// Redis users.
+const (
+	UserOperator    = "operator"
+	UserReplication = "replication"
+	UserDefault     = "default"
+)
+
+// Names of the children of the RedisCluster named cluster.
+func StatefulSet(cluster string) string     { return cluster }
+func PodDisruption(cluster string) string   { return cluster }
+func PrimaryService(cluster string) string  { return cluster + "-primary" }
+func ReplicasService(cluster string) string { return cluster + "-replicas" }
+func NodesService(cluster string) string    { return cluster + "-nodes" }
+func ConfigMap(cluster string) string       { return cluster + "-config" }
+func AppSecret(cluster string) string       { return cluster + "-app" }
+func SystemSecret(cluster string) string    { return cluster + "-system" }
+
+// Pod is the name of the member with that ordinal.
+func Pod(cluster string, ordinal int) string {
+	return cluster + "-" + strconv.Itoa(ordinal)
+}
+
+// Claim is the name of the volume claim of the member with that ordinal.
+func Claim(cluster string, ordinal int) string {
+	return VolumeData + "-" + Pod(cluster, ordinal)
+}
+
+// Ordinal is the ordinal of a pod of the cluster; false if the pod has no such name.
+func Ordinal(cluster, pod string) (int, bool) {
+	digits, found := strings.CutPrefix(pod, cluster+"-")
+	if !found {
+		return 0, false
+	}
+	ordinal, err := strconv.Atoi(digits)
+	return ordinal, err == nil && ordinal >= 0 && Pod(cluster, ordinal) == pod
+}
+
+// PrimaryHost is the DNS name of the primary Service within the Kubernetes cluster.
+func PrimaryHost(cluster, namespace string) string {
+	return PrimaryService(cluster) + "." + namespace + ".svc"
+}
+
+// Selector selects all pods of the cluster.
+func Selector(cluster string) map[string]string {
+	return map[string]string{LabelName: AppName, LabelInstance: cluster, LabelManagedBy: Operator}
+}
+
+// RoleSelector selects the pods of the cluster that have the role.
+func RoleSelector(cluster, role string) map[string]string {
+	labels := Selector(cluster)
+	labels[LabelRole] = role
+	return labels
+}
