@@ -110,25 +110,35 @@ type Record struct {
 	// +required
 	Epoch int64 `json:"epoch"`
 
-	// primary is the member that was promoted last, or is about to be.
+	// primary is the process that this epoch's promotion names.
 	// +required
 	Primary MemberID `json:"primary,omitzero"`
 
-	// promoted is true once the promotion was confirmed.
-	// +optional
-	Promoted bool `json:"promoted,omitempty"`
-
-	// replicationID is the history that the primary continued at its promotion;
-	// empty for the first one.
+	// replicationID is the history that the primary writes since its promotion;
+	// empty until the promotion was seen done.
 	// +optional
 	ReplicationID string `json:"replicationID,omitempty"`
 
-	// offset in bytes at which the primary was promoted.
+	// previous is the process that was primary before, while the promotion was
+	// not seen done.
 	// +optional
-	Offset int64 `json:"offset,omitempty"`
+	Previous *MemberID `json:"previous,omitempty"`
+
+	// forkID is the history that the primary continued at its promotion.
+	// +optional
+	ForkID string `json:"forkID,omitempty"`
+
+	// forkOffset in bytes is where in forkID it was promoted.
+	// +optional
+	ForkOffset int64 `json:"forkOffset,omitempty"`
+
+	// lease is true while the primary is known to refuse writes unless a
+	// replica acknowledged recently (min-replicas-to-write 1).
+	// +optional
+	Lease bool `json:"lease,omitempty"`
 
 	// mayHold lists every process that may hold acknowledged writes of this
-	// epoch. An entry is added before the member is told to follow.
+	// epoch. An entry is added before the process is told to follow.
 	// +optional
 	// +listType=atomic
 	MayHold []Holder `json:"mayHold,omitempty"`

@@ -1,0 +1,170 @@
+package plan
+
+import (
+	"fmt"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/redis"
+)
+
+// elect finds a primary when the recorded one does not answer as such:
+// fence, settle, read, record, promote (safety rule 5).
+func elect(f *Facts) Decision {
+	d := Decision{FailedOver: f.Record.Primary.Pod}
+	if old := f.unfinishedSwitchover(); old != nil {
+		return finishSwitchover(f, old)
+	}
+	if !fence(f, &d) {
+		return d
+	}
+	holders, settled := settle(f, &d)
+	if !settled {
+		return d
+	}
+	best := MostAdvanced(f.Record, holders)
+	if best == nil {
+		return recoverData(f, d)
+	}
+	if best.is(f.Record.Primary) && f.Record.ReplicationID == "" {
+		d.step(Promote{Why: "its promotion was recorded and not done", Member: best.ID()})
+		d.step(PointService{Why: "the primary Service must select the primary", Pod: best.Pod})
+		return d
+	}
+	record := promotion(f, best)
+	for _, m := range holders {
+		if m != best {
+			record.MayHold = append(record.MayHold, v1alpha1.Holder{
+				MemberID: m.ID(), InSync: m.Info.Offset >= record.ForkOffset && continues(f.Record, m.Info)})
+		}
+	}
+	promote(&d, best, record, fmt.Sprintf("%s has the most of the history, to offset %d", best.Pod, best.Info.Offset))
+	return d
+}
+
+func promote(d *Decision, to *Member, record v1alpha1.Record, why string) {
+	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s is to be primary in epoch %d: %s", to.Pod, record.Epoch, why)), Record: record})
+	d.step(Promote{Why: Why(why), Member: to.ID()})
+	d.step(PointService{Why: "the primary Service must select the primary", Pod: to.Pod})
+}
+
+// suspects are the processes that may accept writes.
+func (f *Facts) suspects() []v1alpha1.MemberID {
+	suspects := []v1alpha1.MemberID{f.Record.Primary}
+	if f.Record.Previous != nil {
+		suspects = append(suspects, *f.Record.Previous)
+	}
+	return suspects
+}
+
+// unfinishedSwitchover is the previous primary, if it still is one.
+func (f *Facts) unfinishedSwitchover() *Member {
+	if f.Record.Previous == nil {
+		return nil
+	}
+	if old := f.member(*f.Record.Previous); old != nil && old.isPrimary() {
+		return old
+	}
+	return nil
+}
+
+// finishSwitchover goes on with a recorded move if its target is still in sync,
+// and else records that the old primary stays.
+func finishSwitchover(f *Facts, old *Member) Decision {
+	d := Decision{Primary: old}
+	target := f.member(f.Record.Primary)
+	if target != nil && !target.Leaving && InSync(old, target) {
+		d.step(switchover(old, target))
+		return d
+	}
+	if target != nil && target.Answers() && !target.Leaving && target.follows(old.IP) && !stale(target) {
+		d.wait(syncing(target))
+		return d
+	}
+	record := promotion(f, old)
+	for _, h := range f.Record.MayHold {
+		if h.MemberID != old.ID() {
+			record.MayHold = append(record.MayHold, h)
+		}
+	}
+	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s stays primary: the recorded move did not happen", old.Pod)), Record: record})
+	return d
+}
+
+// fence reports whether every suspect is proved unable to acknowledge a write.
+// While one is silent for too long, its replicas are detached so that its lease
+// runs out.
+func fence(f *Facts, d *Decision) bool {
+	fenced := true
+	for _, id := range f.suspects() {
+		if f.fenced(id) != NotProved {
+			continue
+		}
+		fenced = false
+		message := fmt.Sprintf("%s does not answer and may still accept writes: waiting for a proof that it ended", id.Pod)
+		if f.Record.Lease {
+			message += ", or for its lease to run out"
+		}
+		d.wait(Wait{Reason: v1alpha1.ReasonFencing, Message: message, Blocking: true, Poll: true})
+	}
+	if fenced || !f.Record.Lease || f.SilentFor < SilenceLimit {
+		return fenced
+	}
+	for _, m := range f.liveHolders() {
+		if !m.detached() {
+			d.step(Detach{Why: Why(fmt.Sprintf("%s is silent for %s: its lease must run out", f.Record.Primary.Pod, SilenceLimit)), Member: m.ID()})
+		}
+	}
+	return false
+}
+
+// liveHolders are the holders whose process answers as a replica.
+func (f *Facts) liveHolders() []*Member {
+	var live []*Member
+	for _, h := range f.Record.MayHold {
+		if m := f.member(h.MemberID); m != nil && m.Answers() && m.Info.Role == redis.RoleReplica {
+			live = append(live, m)
+		}
+	}
+	return live
+}
+
+// Detached says that no holder but the suspects can give the old primary an
+// acknowledgement: the lease of the old primary runs out from here on.
+func (f *Facts) Detached() bool {
+	if f.Record == nil {
+		return false
+	}
+	for _, h := range f.Record.MayHold {
+		if h.MemberID == f.Record.Primary || f.ended(h.MemberID) != NotProved {
+			continue
+		}
+		if m := f.member(h.MemberID); m == nil || !m.detached() {
+			return false
+		}
+	}
+	return true
+}
+
+// settle waits until no holder receives any more and every holder was read, so
+// that the most advanced one has every write that WAIT confirmed.
+func settle(f *Facts, d *Decision) ([]*Member, bool) {
+	settled := true
+	for _, h := range f.Record.MayHold {
+		m := f.member(h.MemberID)
+		switch {
+		case m == nil && f.fenced(h.MemberID) == NotProved && h.MemberID != f.Record.Primary:
+			settled = false
+			d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Poll: true, Message: fmt.Sprintf(
+				"%s may hold confirmed writes and does not answer", h.Pod)})
+		case m == nil || !m.Info.LinkUp:
+		case f.SilentFor >= SilenceLimit:
+			settled = false
+			d.step(Detach{Why: "its link to the old primary is still open", Member: m.ID()})
+		default:
+			// A dead primary's socket is left to drain.
+			settled = false
+			d.wait(Wait{Reason: v1alpha1.ReasonPromoting, Blocking: true, Poll: true, Message: m.Pod + " still reads what the old primary sent"})
+		}
+	}
+	return f.liveHolders(), settled
+}

@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/redis"
+)
+
+// Facts is all that a decision may depend on.
+type Facts struct {
+	// Now is the time of the pass.
+	Now time.Time
+	// Wanted is the number of members that the spec asks for: 1 + replicas.
+	Wanted int
+	// Persistent says that the members keep their data on volumes.
+	Persistent bool
+	// Record is what was recorded last; nil if nothing ever was.
+	Record *v1alpha1.Record
+	// Members has one entry for each pod and each wanted ordinal, by ordinal.
+	Members []Member
+	// Service names the pod that the primary Service selects.
+	Service string
+	// Gone proves that processes of pods that no longer exist have ended.
+	Gone map[types.UID]Proof
+	// DetachedFor is how long, on the operator's own monotonic clock, every
+	// holder other than the primary has been seen not to follow it. Zero if
+	// one was not.
+	DetachedFor time.Duration
+	// SilentFor is how long the recorded primary has not answered.
+	SilentFor time.Duration
+}
+
+// Member is one pod, or the place of one that does not exist yet.
+type Member struct {
+	Pod     string
+	PodUID  types.UID
+	Ordinal int
+	// IP of the pod; empty until it has one.
+	IP string
+	// Leaving says that the pod is being deleted.
+	Leaving bool
+	// Role is the value of the pod's role label.
+	Role string
+	// Info is what the process said in this pass; nil if it did not answer.
+	Info *redis.Info
+	// Proof says why no process of this pod can acknowledge a write now.
+	Proof Proof
+	// SyncTarget is an offset of this epoch's primary read after the member
+	// began to follow it; 0 while none was read.
+	SyncTarget int64
+	// Serving says that this process answers reads while its link is down: it
+	// was in sync before.
+	Serving bool
+	// OldClaim says that the volume is older than the RedisCluster and carries
+	// no record: it may hold data that nobody remembers.
+	OldClaim bool
+}
+
+// Proof says why a process cannot acknowledge a write any more (safety rule 5).
+type Proof string
+
+const (
+	// NotProved: the process may run.
+	NotProved Proof = ""
+	// ProofTerminated: the kubelet reports the container terminated.
+	ProofTerminated Proof = "the kubelet reports its container terminated"
+	// ProofRefused: a fresh dial of the pod's address is refused.
+	ProofRefused Proof = "a fresh dial of the pod's address is refused"
+	// ProofReplaced: another process answers in the same pod.
+	ProofReplaced Proof = "another process answers in the same pod"
+	// ProofDemoted: the process itself reports that it is a replica.
+	ProofDemoted Proof = "it reports that it is a replica"
+	// ProofLease: it needs a replica to accept writes and has had none.
+	ProofLease Proof = "it needs a replica to accept writes and has had none for longer than its lease"
+)
+
+// Lease is how long after its last replica was seen detached a primary with
+// min-replicas-to-write 1 may still acknowledge: the lag limit plus the two
+// seconds by which Redis was measured to exceed it (docs/safety-rules.md, rule 5).
+const Lease = (MaxLagSeconds + 2) * time.Second
+
+// MaxLagSeconds is min-replicas-max-lag of every member, in seconds.
+const MaxLagSeconds = 2
+
+// SilenceLimit is how long a primary may be silent before its replicas are
+// detached to let the lease run out. Forks and slow commands look the same for
+// a while.
+const SilenceLimit = 3 * time.Second
+
+// ID is the identity of the process that answered in the member.
+func (m *Member) ID() v1alpha1.MemberID {
+	id := v1alpha1.MemberID{Pod: m.Pod, PodUID: m.PodUID}
+	if m.Info != nil {
+		id.RunID = m.Info.RunID
+	}
+	return id
+}
+
+// Answers says that the process answered and has loaded its data.
+func (m *Member) Answers() bool { return m.Info != nil && !m.Info.Loading }
+
+// is says that the very process id answered in the member.
+func (m *Member) is(id v1alpha1.MemberID) bool {
+	return m.Info != nil && m.ID() == id
+}
+
+func (m *Member) isPrimary() bool { return m.Answers() && m.Info.Role == redis.RolePrimary }
+
+// follows says that the member is a replica of the address.
+func (m *Member) follows(ip string) bool {
+	return m.Info != nil && m.Info.Role == redis.RoleReplica &&
+		m.Info.PrimaryHost == ip && m.Info.PrimaryPort == redis.Port
+}
+
+// detached says that the member is a replica and receives from nobody.
+func (m *Member) detached() bool {
+	return m.Answers() && m.Info.Role == redis.RoleReplica && !m.Info.LinkUp
+}
+
+func (m *Member) empty() bool { return m.Answers() && m.Info.Keys == 0 }
+
+// member returns the member in which the very process id answers, or nil.
+func (f *Facts) member(id v1alpha1.MemberID) *Member {
+	for i := range f.Members {
+		if f.Members[i].is(id) {
+			return &f.Members[i]
+		}
+	}
+	return nil
+}
+
+// pod returns the member with the name of a pod, or nil.
+func (f *Facts) pod(name string) *Member {
+	for i := range f.Members {
+		if f.Members[i].Pod == name {
+			return &f.Members[i]
+		}
+	}
+	return nil
+}
+
+// ended tells whether, and why, the process id is known to have ended.
+func (f *Facts) ended(id v1alpha1.MemberID) Proof {
+	for i := range f.Members {
+		m := &f.Members[i]
+		switch {
+		case m.PodUID != id.PodUID:
+		case m.Info != nil && m.Info.RunID != id.RunID:
+			return ProofReplaced
+		case m.Info == nil:
+			return m.Proof
+		default:
+			return NotProved
+		}
+	}
+	return f.Gone[id.PodUID]
+}
+
+// fenced tells whether, and why, the process id cannot acknowledge a write.
+func (f *Facts) fenced(id v1alpha1.MemberID) Proof {
+	if m := f.member(id); m != nil {
+		if m.Info.Role == redis.RoleReplica {
+			return ProofDemoted
+		}
+		return NotProved
+	}
+	if proof := f.ended(id); proof != NotProved {
+		return proof
+	}
+	if f.Record.Lease && f.DetachedFor >= Lease {
+		return ProofLease
+	}
+	return NotProved
+}

@@ -1,0 +1,52 @@
+// Package plan decides what to do to the members of one RedisCluster. It is
+// pure: facts in, steps with reasons out.
+//
+// The algorithm. Without a record the cluster is new: once nothing can hold
+// data, the first member is recorded and promoted (bootstrap.go). With one, the
+// recorded primary is looked for:
+//
+//   - It answers as primary: the others are recorded as possible holders, then
+//     told to follow it; those that reached an offset it had earlier are in
+//     sync, get their label and may become primary (steady.go). A leaving or
+//     superfluous primary hands over to one of them first.
+//   - Otherwise a primary is elected (elect.go): every process that may be
+//     primary is fenced, the holders are detached and their offsets read, the
+//     choice is recorded, then promoted.
+//   - No process that was in sync lives: the volumes decide, or the operator
+//     waits and names the copy that is missing (recover.go).
+//
+// Rules that more than one file depends on are predicates in rules.go, compared
+// with docs/safety-rules.md.
+package plan
+
+import "seang.org/operator/api/v1alpha1"
+
+// Next decides what to do now. Facts read after the steps were done, given to
+// Next again, lead to no further step once all is as asked.
+func Next(f Facts) Decision {
+	if f.Record == nil || f.Record.Epoch == 0 {
+		return bootstrap(&f)
+	}
+	primary := f.member(f.Record.Primary)
+	if primary != nil && primary.isPrimary() {
+		return steady(&f, primary)
+	}
+	return elect(&f)
+}
+
+// promotion is the record of the next epoch with to as its primary.
+func promotion(f *Facts, to *Member) v1alpha1.Record {
+	next := v1alpha1.Record{
+		Epoch:      1,
+		Primary:    to.ID(),
+		ForkID:     to.Info.ReplicationID,
+		ForkOffset: to.Info.Offset,
+		MayHold:    []v1alpha1.Holder{{MemberID: to.ID(), InSync: true}},
+	}
+	if f.Record != nil && f.Record.Epoch > 0 {
+		next.Epoch = f.Record.Epoch + 1
+		previous := f.Record.Primary
+		next.Previous = &previous
+	}
+	return next
+}

@@ -1,0 +1,97 @@
+package plan
+
+import (
+	"fmt"
+
+	"seang.org/operator/api/v1alpha1"
+)
+
+// recoverData finds a primary when no process that was in sync lives. Memory is
+// gone; what volumes hold decides, and an empty member is never the source
+// while another may hold data (safety rules 2 and 16).
+func recoverData(f *Facts, d Decision) Decision {
+	if stale := firstWithData(f.liveHolders()); stale != nil {
+		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: fmt.Sprintf(
+			"only %s lives and it was not in sync with %s: promoting it would lose acknowledged writes; bring back a pod with a newer copy", stale.Pod, f.Record.Primary.Pod)})
+		return d
+	}
+	if f.Persistent {
+		return recoverVolumes(f, d)
+	}
+	for i := range f.Members {
+		m := &f.Members[i]
+		if m.Ordinal >= f.Wanted || m.Leaving || !m.Answers() {
+			continue
+		}
+		if m.Info.Keys > 0 {
+			d.wait(chooseByHand([]*Member{m}))
+			return d
+		}
+		d.DataLost = true
+		startFrom(f, &d, m, "every member lost its memory at once, and there are no volumes: starting empty")
+		return d
+	}
+	d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Message: "no member answers"})
+	return d
+}
+
+// recoverVolumes prefers the volume of the recorded primary, then the only
+// volume of a member that was in sync.
+func recoverVolumes(f *Facts, d Decision) Decision {
+	own := f.pod(f.Record.Primary.Pod)
+	if own == nil || !own.Answers() {
+		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Poll: own != nil && own.Info != nil,
+			Message: fmt.Sprintf("waiting for %s, whose volume has the newest data, to load it", f.Record.Primary.Pod)})
+		return d
+	}
+	if own.Info.Keys > 0 {
+		startFrom(f, &d, own, "its volume is that of the recorded primary")
+		return d
+	}
+	var others []*Member
+	for _, h := range f.Record.MayHold {
+		m := f.pod(h.Pod)
+		switch {
+		case m == nil || m == own:
+		case !m.Answers():
+			d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Poll: m.Info != nil,
+				Message: fmt.Sprintf("%s came back empty and %s, which may hold the data, does not answer", own.Pod, m.Pod)})
+		case m.Info.Keys > 0 && h.InSync:
+			others = append(others, m)
+		case m.Info.Keys > 0:
+			d.wait(chooseByHand([]*Member{m}))
+		}
+	}
+	switch {
+	case len(d.Waits) > 0:
+	case len(others) == 1:
+		startFrom(f, &d, others[0], "it is the only member that was in sync and loads its data")
+	case len(others) > 1:
+		d.wait(chooseByHand(others))
+	default:
+		startFrom(f, &d, own, "every member that may hold data answers, and all are empty")
+	}
+	return d
+}
+
+func startFrom(f *Facts, d *Decision, m *Member, why string) {
+	record := promotion(f, m)
+	promote(d, m, record, why)
+}
+
+func chooseByHand(choices []*Member) Wait {
+	message := "the recorded primary's data is gone; a person must choose between"
+	for _, m := range choices {
+		message += fmt.Sprintf(" %s (%d keys)", m.Pod, m.Info.Keys)
+	}
+	return Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: message}
+}
+
+func firstWithData(members []*Member) *Member {
+	for _, m := range members {
+		if m.Info.Keys > 0 {
+			return m
+		}
+	}
+	return nil
+}

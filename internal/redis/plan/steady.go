@@ -1,0 +1,236 @@
+package plan
+
+import (
+	"fmt"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
+)
+
+// steady keeps the members of a living primary in sync.
+func steady(f *Facts, primary *Member) Decision {
+	d := Decision{Primary: primary}
+	record := *f.Record.DeepCopy()
+	if record.ReplicationID == "" {
+		record.ReplicationID = primary.Info.ReplicationID
+		record.Previous = nil
+	}
+	synced := refresh(f, &record, primary)
+	admitted := admit(f, &record, primary)
+	d.InSync = synced
+	lease(&d, &record, primary, len(synced) > 0)
+	if admitted {
+		d.step(WriteRecord{Why: "before members are told to follow " + primary.Pod, Record: record})
+	}
+	if f.Service != primary.Pod {
+		d.step(PointService{Why: "the primary Service must select the primary", Pod: primary.Pod})
+	}
+	for i := range f.Members {
+		if m := &f.Members[i]; m != primary {
+			attach(f, &d, &record, primary, m)
+		}
+	}
+	label(&d, primary, naming.RolePrimary)
+	if !primary.Serving {
+		d.step(Serve{Why: "it is the primary, so it stays readable if it is demoted", Member: primary.ID()})
+	}
+	d.Record = &record
+	handOver(f, &d, &record, primary)
+	d.Removable = removable(f, primary, synced)
+	return d
+}
+
+// refresh drops the holders that cannot hold data of this epoch any more, marks
+// those in sync, and returns the names of the replicas that are in sync now.
+func refresh(f *Facts, record *v1alpha1.Record, primary *Member) []string {
+	var synced []string
+	kept := record.MayHold[:0]
+	for _, holder := range record.MayHold {
+		m := f.member(holder.MemberID)
+		switch {
+		case holder.MemberID == record.Primary:
+			holder.InSync = true
+		case m == nil && f.ended(holder.MemberID) != NotProved:
+			continue
+		case m == nil:
+			holder.InSync = holder.InSync && inSyncUnseen(primary, f.pod(holder.Pod))
+		case InSync(primary, m):
+			holder.InSync = true
+			synced = append(synced, m.Pod)
+		case stale(m):
+			holder.InSync = false
+		}
+		kept = append(kept, holder)
+	}
+	record.MayHold = kept
+	return synced
+}
+
+// stale says that the member has not received for longer than a short break of
+// its link explains: what the primary acknowledges meanwhile it does not have.
+func stale(m *Member) bool {
+	return m.Info != nil && !m.Info.LinkUp && m.Info.LinkDownSeconds > MaxLagSeconds
+}
+
+// inSyncUnseen says that the primary still streams to the member, although the
+// operator cannot reach it.
+func inSyncUnseen(primary, m *Member) bool {
+	return m != nil && primary.Info.Replica(m.IP) != nil
+}
+
+// admit adds the members that are to follow to the holders (rule RecordFirst).
+func admit(f *Facts, record *v1alpha1.Record, primary *Member) bool {
+	admitted := false
+	for i := range f.Members {
+		m := &f.Members[i]
+		if m == primary || !MayFollow(record, m) || m.Leaving || holder(record, m.ID()) != nil {
+			continue
+		}
+		record.MayHold = append(record.MayHold, v1alpha1.Holder{MemberID: m.ID()})
+		admitted = true
+	}
+	return admitted
+}
+
+func holder(record *v1alpha1.Record, id v1alpha1.MemberID) *v1alpha1.Holder {
+	for i := range record.MayHold {
+		if record.MayHold[i].MemberID == id {
+			return &record.MayHold[i]
+		}
+	}
+	return nil
+}
+
+// lease keeps min-replicas-to-write in step with the record: raised before it
+// is recorded, recorded before it is lowered, so that a recorded lease holds.
+func lease(d *Decision, record *v1alpha1.Record, primary *Member, synced bool) {
+	inForce := primary.Info.MinReplicas > 0
+	switch {
+	case synced && !inForce:
+		d.step(SetLease{Why: "a replica is in sync: without one the primary must stop accepting writes", Member: primary.ID(), Replicas: 1})
+		record.Lease = false
+	case synced:
+		record.Lease = true
+	case inForce && record.Lease:
+		record.Lease = false
+		d.step(WriteRecord{Why: "the last replica in sync is lost: recorded before the primary may write alone", Record: *record})
+		d.step(SetLease{Why: "no replica is in sync: the primary goes on alone", Member: primary.ID(), Replicas: 0})
+	case inForce:
+		d.step(SetLease{Why: "no replica is in sync: the primary goes on alone", Member: primary.ID(), Replicas: 0})
+	default:
+		record.Lease = false
+	}
+}
+
+// attach brings one replica to follow the primary, and says what it waits for.
+func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) {
+	wanted := m.Ordinal < f.Wanted
+	switch {
+	case !m.Answers():
+		if m.Role == naming.RolePrimary {
+			label(d, m, "")
+		}
+		if wanted {
+			d.wait(absent(m))
+		}
+	case m.Leaving:
+	case !MayFollow(record, m):
+		label(d, m, "")
+		d.wait(Wait{Reason: v1alpha1.ReasonForkedHistory, Stuck: true, Message: fmt.Sprintf(
+			"%s is a primary that the record does not know, with %d keys: its data is left untouched until a person decides", m.Pod, m.Info.Keys)})
+	case !m.follows(primary.IP):
+		if !m.Serving {
+			label(d, m, "")
+		}
+		d.step(Follow{Why: Why(fmt.Sprintf("%s must follow %s", m.Pod, primary.Pod)), Member: m.ID(), IP: primary.IP})
+		d.wait(syncing(m))
+	case !InSync(primary, m):
+		d.wait(syncing(m))
+		if !m.Serving {
+			label(d, m, "")
+		}
+	default:
+		if !m.Serving {
+			d.step(Serve{Why: "it is in sync, so its data may be read from now on", Member: m.ID()})
+		}
+		label(d, m, naming.RoleReplica)
+	}
+}
+
+func label(d *Decision, m *Member, role string) {
+	if m.PodUID != "" && m.Role != role {
+		d.step(Label{Why: Why(fmt.Sprintf("%s has the role %q", m.Pod, role)), Pod: m.Pod, Role: role})
+	}
+}
+
+func syncing(m *Member) Wait {
+	return Wait{Reason: v1alpha1.ReasonReplicaSyncing, Poll: true, Message: m.Pod + " copies from the primary"}
+}
+
+func absent(m *Member) Wait {
+	switch {
+	case m.PodUID == "":
+		return Wait{Reason: v1alpha1.ReasonPodsNotCreated, Message: "the pod " + m.Pod + " does not exist yet"}
+	case m.Info != nil:
+		return Wait{Reason: v1alpha1.ReasonMemberLoading, Poll: true, Message: m.Pod + " loads its data"}
+	}
+	return Wait{Reason: v1alpha1.ReasonMemberUnreachable, Message: m.Pod + " does not answer yet"}
+}
+
+// handOver moves the primary away from a pod that leaves or is superfluous.
+func handOver(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member) {
+	if !primary.Leaving && primary.Ordinal < f.Wanted {
+		return
+	}
+	target := successor(f, record, primary)
+	if target == nil {
+		if primary.Ordinal >= f.Wanted {
+			d.wait(Wait{Reason: v1alpha1.ReasonScaling, Poll: true,
+				Message: fmt.Sprintf("%s must hand over before it is removed, and no replica that stays is in sync", primary.Pod)})
+		}
+		return
+	}
+	next := promotion(f, target)
+	for _, h := range record.MayHold {
+		if h.MemberID != target.ID() {
+			next.MayHold = append(next.MayHold, h)
+		}
+	}
+	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s is to take over from %s", target.Pod, primary.Pod)), Record: next})
+	d.step(switchover(primary, target))
+	d.Record = nil
+}
+
+func switchover(from, to *Member) Switchover {
+	return Switchover{Why: Why(fmt.Sprintf("%s hands over to %s, which is in sync", from.Pod, to.Pod)),
+		From: from.ID(), To: to.ID(), FromIP: from.IP, ToIP: to.IP}
+}
+
+// successor is the member of the lowest ordinal that stays and is in sync.
+func successor(f *Facts, record *v1alpha1.Record, primary *Member) *Member {
+	for i := range f.Members {
+		m := &f.Members[i]
+		if m == primary || m.Leaving || m.Ordinal >= f.Wanted || holder(record, m.ID()) == nil {
+			continue
+		}
+		if InSync(primary, m) {
+			return m
+		}
+	}
+	return nil
+}
+
+// removable says that the members beyond the wanted ones can go: the primary
+// stays, and so does every copy that is needed (rule KeepTheLastCopy).
+func removable(f *Facts, primary *Member, synced []string) bool {
+	if primary.Ordinal >= f.Wanted {
+		return false
+	}
+	staying := 0
+	for _, name := range synced {
+		if m := f.pod(name); m.Ordinal < f.Wanted {
+			staying++
+		}
+	}
+	return staying > 0
+}

@@ -1,0 +1,112 @@
+package plan
+
+import "seang.org/operator/api/v1alpha1"
+
+// Step is one thing to do. Its fields beyond Why depend on its type.
+type Step interface {
+	// Why says, for people, what is done and for what reason.
+	Why() string
+}
+
+// Why is the reason of a step; it is embedded in each.
+type Why string
+
+// Why returns the reason.
+func (w Why) Why() string { return string(w) }
+
+type (
+	// WriteRecord stores the record; the steps after it depend on it.
+	WriteRecord struct {
+		Why
+		Record v1alpha1.Record
+	}
+	// Promote makes the member the primary.
+	Promote struct {
+		Why
+		Member v1alpha1.MemberID
+	}
+	// Follow makes the member a replica of the address.
+	Follow struct {
+		Why
+		Member v1alpha1.MemberID
+		IP     string
+	}
+	// Detach makes the member a replica of nobody.
+	Detach struct {
+		Why
+		Member v1alpha1.MemberID
+	}
+	// Switchover moves the primary from From to To without losing a write; it
+	// ends with one of them primary.
+	Switchover struct {
+		Why
+		From, To     v1alpha1.MemberID
+		FromIP, ToIP string
+	}
+	// PointService makes the primary Service select the pod.
+	PointService struct {
+		Why
+		Pod string
+	}
+	// Serve lets the member answer reads while its link is down.
+	Serve struct {
+		Why
+		Member v1alpha1.MemberID
+	}
+	// Label sets the role label of the pod; an empty role removes it.
+	Label struct {
+		Why
+		Pod, Role string
+	}
+	// SetLease makes the primary refuse writes unless that many replicas
+	// acknowledged recently.
+	SetLease struct {
+		Why
+		Member   v1alpha1.MemberID
+		Replicas int
+	}
+	// CutClients closes the connections of applications to the member, which
+	// was a primary, so that they find the new one.
+	CutClients struct {
+		Why
+		Member v1alpha1.MemberID
+	}
+)
+
+// Wait says what keeps the cluster from being as asked.
+type Wait struct {
+	// Reason is one of the condition reasons of v1alpha1.
+	Reason string
+	// Message names what is waited for.
+	Message string
+	// Blocking says that there is no primary until this ends.
+	Blocking bool
+	// Poll says that no event will tell when this ends: look again soon.
+	Poll bool
+	// Stuck says that a person must act.
+	Stuck bool
+}
+
+// Decision is what to do now.
+type Decision struct {
+	// Steps in their order; if one fails the rest must not be done.
+	Steps []Step
+	// Record as it should be stored with the next status write; nil if none.
+	Record *v1alpha1.Record
+	// Primary is the member that accepts writes now; nil if none.
+	Primary *Member
+	// InSync names the replicas that are in sync, by ordinal.
+	InSync []string
+	// Removable says that members beyond the wanted ones may be removed.
+	Removable bool
+	// Waits is empty when all is as asked.
+	Waits []Wait
+	// DataLost says that this decision starts the cluster empty after it held data.
+	DataLost bool
+	// FailedOver names the primary that this decision replaces unplanned.
+	FailedOver string
+}
+
+func (d *Decision) step(s Step) { d.Steps = append(d.Steps, s) }
+
+func (d *Decision) wait(w Wait) { d.Waits = append(d.Waits, w) }
