@@ -45,6 +45,11 @@ const (
 const (
 	// AnnotationPaused on a RedisCluster stops every change while it is "true".
 	AnnotationPaused = Group + "/paused"
+	// AnnotationApplied on a child is the hash of what the operator last applied.
+	AnnotationApplied = Group + "/applied"
+	// AnnotationTemplate on the StatefulSet holds a hash of each part of the
+	// spec that its pod template was made from.
+	AnnotationTemplate = Group + "/template"
 	// AnnotationRecord on a volume claim holds the safety record as JSON.
 	AnnotationRecord = Group + "/record"
 )
@@ -148,4 +153,20 @@ func RoleSelector(cluster, role string) map[string]string {
 	labels := Selector(cluster)
 	labels[LabelRole] = role
 	return labels
+}
+
+// ClaimedBy is the name of the pod that uses the volume claim; false if the
+// claim has no such name.
+func ClaimedBy(claim string) (string, bool) {
+	return strings.CutPrefix(claim, VolumeData+"-")
+}
+
+// ClusterOf is the name of the cluster that a pod's name belongs to.
+func ClusterOf(pod string) (string, bool) {
+	i := strings.LastIndexByte(pod, '-')
+	if i <= 0 {
+		return "", false
+	}
+	_, ok := Ordinal(pod[:i], pod)
+	return pod[:i], ok
 }

@@ -19,7 +19,9 @@ func bootstrap(f *Facts) Decision {
 	}
 	first := f.firstEmpty()
 	if first == nil {
-		d.wait(Wait{Reason: v1alpha1.ReasonPodNotRunning, Blocking: true, Message: "waiting for the first member to answer"})
+		wait := absent(&f.Members[0])
+		wait.Blocking = true
+		d.wait(wait)
 	}
 	if len(d.Waits) > 0 {
 		return d

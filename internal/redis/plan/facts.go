@@ -54,6 +54,9 @@ type Member struct {
 	// Serving says that this process answers reads while its link is down: it
 	// was in sync before.
 	Serving bool
+	// Trouble is what Kubernetes says of a pod that does not answer; its reason
+	// is empty if it says nothing.
+	Trouble Wait
 	// OldClaim says that the volume is older than the RedisCluster and carries
 	// no record: it may hold data that nobody remembers.
 	OldClaim bool
@@ -144,6 +147,10 @@ func (f *Facts) pod(name string) *Member {
 
 // ended tells whether, and why, the process id is known to have ended.
 func (f *Facts) ended(id v1alpha1.MemberID) Proof {
+	if id.PodUID == "" {
+		// A record kept with a volume when the cluster ended in good order.
+		return ProofTerminated
+	}
 	for i := range f.Members {
 		m := &f.Members[i]
 		switch {

@@ -39,7 +39,7 @@ func promotion(f *Facts, to *Member) v1alpha1.Record {
 	next := v1alpha1.Record{
 		Epoch:      1,
 		Primary:    to.ID(),
-		ForkID:     to.Info.ReplicationID,
+		ForkID:     string(to.Info.ReplicationID),
 		ForkOffset: to.Info.Offset,
 		MayHold:    []v1alpha1.Holder{{MemberID: to.ID(), InSync: true}},
 	}

@@ -12,7 +12,7 @@ func steady(f *Facts, primary *Member) Decision {
 	d := Decision{Primary: primary}
 	record := *f.Record.DeepCopy()
 	if record.ReplicationID == "" {
-		record.ReplicationID = primary.Info.ReplicationID
+		record.ReplicationID = string(primary.Info.ReplicationID)
 		record.Previous = nil
 	}
 	synced := refresh(f, &record, primary)
@@ -20,7 +20,7 @@ func steady(f *Facts, primary *Member) Decision {
 	d.InSync = synced
 	lease(&d, &record, primary, len(synced) > 0)
 	if admitted {
-		d.step(WriteRecord{Why: "before members are told to follow " + primary.Pod, Record: record})
+		d.step(WriteRecord{Why: Why("before members are told to follow " + primary.Pod), Record: record})
 	}
 	if f.Service != primary.Pod {
 		d.step(PointService{Why: "the primary Service must select the primary", Pod: primary.Pod})
@@ -169,6 +169,8 @@ func syncing(m *Member) Wait {
 
 func absent(m *Member) Wait {
 	switch {
+	case m.Trouble.Reason != "":
+		return m.Trouble
 	case m.PodUID == "":
 		return Wait{Reason: v1alpha1.ReasonPodsNotCreated, Message: "the pod " + m.Pod + " does not exist yet"}
 	case m.Info != nil:

@@ -4,15 +4,15 @@ import "seang.org/operator/api/v1alpha1"
 
 // Step is one thing to do. Its fields beyond Why depend on its type.
 type Step interface {
-	// Why says, for people, what is done and for what reason.
-	Why() string
+	// Reason says, for people, what is done and for what reason.
+	Reason() string
 }
 
 // Why is the reason of a step; it is embedded in each.
 type Why string
 
-// Why returns the reason.
-func (w Why) Why() string { return string(w) }
+// Reason returns it as text.
+func (w Why) Reason() string { return string(w) }
 
 type (
 	// WriteRecord stores the record; the steps after it depend on it.

@@ -1,0 +1,110 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/kube"
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis/conf"
+	"seang.org/operator/internal/redis/plan"
+	"seang.org/operator/internal/resources"
+)
+
+// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=get;list;watch;create;patch
+
+// reconcileConfigMap renders redis.conf and the start script. Pods read them at
+// start; what a running member has is the business of reconcileConfig.
+func (r *RedisClusterReconciler) reconcileConfigMap(ctx context.Context, s *scope) error {
+	if s.rejected != nil && s.statefulSet != nil {
+		return nil
+	}
+	redisConf, err := conf.Render(conf.Input{
+		MemoryLimit: s.limit,
+		Persistence: s.persistent(),
+		Directives:  s.directives(),
+	})
+	if err != nil {
+		return fmt.Errorf("render redis.conf: %w", err)
+	}
+	wanted := resources.ConfigMap(s.input(), redisConf, conf.StartScript)
+	changed, err := s.apply.Apply(ctx, wanted, &corev1.ConfigMap{})
+	s.configChanged = changed == kube.Updated
+	logChange(ctx, wanted, changed)
+	return err
+}
+
+// reconcileServices keeps the three Services; that of the primary selects the
+// primary's pod alone.
+func (r *RedisClusterReconciler) reconcileServices(ctx context.Context, s *scope) error {
+	if err := r.child(ctx, s, resources.NodesService(s.input()), &corev1.Service{}); err != nil {
+		return err
+	}
+	if err := r.child(ctx, s, resources.ReplicasService(s.input()), &corev1.Service{}); err != nil {
+		return err
+	}
+	return r.child(ctx, s, resources.PrimaryService(s.input()), &corev1.Service{})
+}
+
+// reconcileDisruptionBudget lets evictions take one member at a time.
+func (r *RedisClusterReconciler) reconcileDisruptionBudget(ctx context.Context, s *scope) error {
+	return r.child(ctx, s, resources.PodDisruptionBudget(s.input()), &policyv1.PodDisruptionBudget{})
+}
+
+// reconcileStatefulSet keeps the pods. Its update strategy is OnDelete: the
+// operator decides when a pod is replaced.
+func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *scope) error {
+	in := s.input()
+	if s.statefulSet != nil {
+		// A cluster that never had a primary has nothing to lose: its pods may
+		// be made anew. Any other keeps them.
+		if s.unsupported = s.needsRoll(); s.unsupported != nil && s.cluster.Status.Record != nil {
+			return nil
+		}
+		s.unsupported = nil
+		if have := ptr.Deref(s.statefulSet.Spec.Replicas, 0); have > in.Members && !s.decision.Removable {
+			s.wait(plan.Wait{Reason: v1alpha1.ReasonScaling, Poll: true, Message: "members are removed once those that stay are in sync"})
+			in.Members = have
+		}
+	}
+	wanted := resources.StatefulSet(in).WithAnnotations(map[string]string{naming.AnnotationTemplate: s.templateParts()})
+	return r.child(ctx, s, wanted, &appsv1.StatefulSet{})
+}
+
+// input is what the builders of child objects need.
+func (s *scope) input() resources.Input {
+	return resources.Input{
+		Cluster:     s.cluster,
+		Image:       s.image(),
+		Primary:     s.primaryPod(),
+		Members:     int32(s.wanted()), //nolint:gosec // At most 11 by validation.
+		MemoryLimit: s.limit,
+		StorageSize: s.storageSize(),
+	}
+}
+
+// child applies one child object and logs what changed.
+func (r *RedisClusterReconciler) child(ctx context.Context, s *scope, wanted any, current client.Object) error {
+	changed, err := s.apply.Apply(ctx, wanted, current)
+	if err != nil {
+		return err
+	}
+	logChange(ctx, wanted, changed)
+	return nil
+}
+
+func logChange(ctx context.Context, wanted any, changed kube.Changed) {
+	if changed != kube.Unchanged {
+		logf.FromContext(ctx).Info("child applied", "child", fmt.Sprintf("%T", wanted), "change", string(changed))
+	}
+}

@@ -1,0 +1,59 @@
+package controllers
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"seang.org/operator/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// announce sends one Event for each transition between two statuses.
+func (r *RedisClusterReconciler) announce(s *scope, before, written *v1alpha1.RedisCluster, after v1alpha1.RedisClusterStatus) {
+	send := func(kind, reason, action, message string) {
+		r.Recorder.Eventf(written, nil, kind, reason, action, "%s", message)
+	}
+	if from, to := s.firstRecord, after.Record; to != nil && (from == nil || from.Epoch < to.Epoch) {
+		message := fmt.Sprintf("%s is the primary of epoch %d", to.Primary.Pod, to.Epoch)
+		if from != nil {
+			message = fmt.Sprintf("%s took over from %s in epoch %d", to.Primary.Pod, from.Primary.Pod, to.Epoch)
+		}
+		send(corev1.EventTypeNormal, "PrimaryChanged", "Promote", message)
+	}
+	if s.dataLost {
+		send(corev1.EventTypeWarning, v1alpha1.ReasonDataLost, "Promote", "every member lost its memory at once and there are no volumes: the cluster started empty")
+	}
+	for _, now := range after.Conditions {
+		was := meta.FindStatusCondition(before.Status.Conditions, now.Type)
+		if was != nil && was.Status == now.Status && was.Reason == now.Reason {
+			continue
+		}
+		if kind, ok := eventType(now, was); ok {
+			send(kind, now.Type+now.Reason, "Reconcile", now.Message)
+		}
+	}
+}
+
+// eventType says whether a condition's transition is an Event, and of which
+// type. Progress is not: it would tell the same as the others.
+func eventType(now metav1.Condition, was *metav1.Condition) (string, bool) {
+	changed := was == nil || was.Status != now.Status
+	switch now.Type {
+	case v1alpha1.ConditionReady:
+		return corev1.EventTypeNormal, now.Status == metav1.ConditionTrue && changed
+	case v1alpha1.ConditionSpecAccepted:
+		if now.Status == metav1.ConditionFalse {
+			return corev1.EventTypeWarning, true
+		}
+		return corev1.EventTypeNormal, was != nil && changed
+	case v1alpha1.ConditionPaused:
+		return corev1.EventTypeNormal, changed && (was != nil || now.Status == metav1.ConditionTrue)
+	case v1alpha1.ConditionDegraded:
+		return corev1.EventTypeWarning, now.Status == metav1.ConditionTrue
+	}
+	return "", false
+}

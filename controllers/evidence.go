@@ -1,0 +1,121 @@
+package controllers
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis"
+	"seang.org/operator/internal/redis/plan"
+)
+
+// ended says that the kubelet reports every container of the pod terminated for
+// good: the pod's phase is final. A single terminated container may have been
+// replaced since that report.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// setSyncTargets remembers, for each member seen to follow the primary, an
+// offset that the primary had then: once the member acknowledges it, it is in
+// sync (safety rule 3).
+func (s *scope) setSyncTargets(record *v1alpha1.Record) {
+	primary := s.recordedPrimary(record)
+	if primary == nil || primary.Info.Role != redis.RolePrimary {
+		return
+	}
+	for i := range s.facts.Members {
+		m := &s.facts.Members[i]
+		if m.Info == nil || m == primary {
+			continue
+		}
+		p := s.memory.pod(m.PodUID)
+		if m.Info.Role != redis.RoleReplica || m.Info.PrimaryHost != primary.IP || p.epoch != record.Epoch {
+			p.epoch, p.syncTarget = record.Epoch, 0
+		}
+		if p.syncTarget == 0 && m.Info.PrimaryHost == primary.IP {
+			p.syncTarget = max(primary.Info.Offset, 1)
+		}
+		m.SyncTarget = p.syncTarget
+	}
+}
+
+func (s *scope) recordedPrimary(record *v1alpha1.Record) *plan.Member {
+	if record == nil {
+		return nil
+	}
+	for i := range s.facts.Members {
+		if m := &s.facts.Members[i]; m.Info != nil && m.ID() == record.Primary {
+			return m
+		}
+	}
+	return nil
+}
+
+// clocks measures how long the primary is silent and its replicas detached.
+func (s *scope) clocks(record *v1alpha1.Record) {
+	s.facts.SilentFor = since(&s.memory.silentSince, s.now, record != nil && s.recordedPrimary(record) == nil)
+	s.facts.DetachedFor = since(&s.memory.detachedSince, s.now, s.facts.Detached())
+}
+
+// since returns how long a condition holds, and keeps its start.
+func since(start *time.Time, now time.Time, holds bool) time.Duration {
+	switch {
+	case !holds:
+		*start = time.Time{}
+		return 0
+	case start.IsZero():
+		*start = now
+	}
+	return now.Sub(*start)
+}
+
+func (s *scope) hasPod(uid types.UID) bool {
+	for _, pod := range s.pods {
+		if pod.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions says that the record depends on the pod.
+func mentions(record *v1alpha1.Record, uid types.UID) bool {
+	if record == nil {
+		return false
+	}
+	for _, h := range record.MayHold {
+		if h.PodUID == uid {
+			return true
+		}
+	}
+	return record.Primary.PodUID == uid || (record.Previous != nil && record.Previous.PodUID == uid)
+}
+
+// record is the newest of the record in the status and those on the volumes
+// (safety rule 14).
+func (s *scope) record(claims map[string]*corev1.PersistentVolumeClaim) *v1alpha1.Record {
+	newest := s.cluster.Status.Record
+	for _, claim := range claims {
+		kept := &v1alpha1.Record{}
+		text := claim.Annotations[naming.AnnotationRecord]
+		if text == "" || json.Unmarshal([]byte(text), kept) != nil {
+			continue
+		}
+		if newest == nil || kept.Epoch > newest.Epoch {
+			newest = kept
+		}
+	}
+	return newest.DeepCopy()
+}
+
+// oldClaim says that the volume is older than the RedisCluster and nothing on it
+// says what it holds.
+func oldClaim(cluster *v1alpha1.RedisCluster, claim *corev1.PersistentVolumeClaim) bool {
+	return claim != nil && claim.Annotations[naming.AnnotationRecord] == "" &&
+		claim.CreationTimestamp.Before(&cluster.CreationTimestamp)
+}

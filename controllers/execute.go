@@ -1,0 +1,188 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis/admin"
+	"seang.org/operator/internal/redis/plan"
+	"seang.org/operator/internal/resources"
+)
+
+// errVoid ends a plan that the facts have overtaken.
+var errVoid = errors.New("the process that the plan speaks of no longer answers")
+
+// do does one step of a plan.
+func (r *RedisClusterReconciler) do(ctx context.Context, s *scope, step plan.Step) error {
+	logf.FromContext(ctx).Info("step", "step", stepName(step), "reason", step.Reason())
+	switch step := step.(type) {
+	case plan.WriteRecord:
+		return r.writeRecord(ctx, s, step.Record)
+	case plan.PointService:
+		return r.pointService(ctx, s, step.Pod)
+	case plan.Label:
+		return r.label(ctx, s, step)
+	case plan.Switchover:
+		return r.switchover(ctx, s, step)
+	case plan.Promote:
+		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Promote(ctx) })
+	case plan.Follow:
+		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Follow(ctx, step.IP) })
+	case plan.Detach:
+		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Detach(ctx) })
+	case plan.Serve:
+		return r.on(ctx, s, step.Member, func(m *admin.Member) error {
+			err := m.ConfigSet(ctx, map[string]string{"replica-serve-stale-data": "yes"})
+			s.memory.pod(step.Member.PodUID).serving = err == nil
+			return err
+		})
+	case plan.SetLease:
+		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.SetMinReplicas(ctx, step.Replicas, plan.MaxLagSeconds) })
+	case plan.CutClients:
+		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.KillNormalClients(ctx) })
+	}
+	return fmt.Errorf("no code does the step %s", stepName(step))
+}
+
+// on runs a command on the very process that the plan speaks of.
+func (r *RedisClusterReconciler) on(ctx context.Context, s *scope, id v1alpha1.MemberID, command func(*admin.Member) error) error {
+	pod := s.pods[id.Pod]
+	if pod == nil || pod.UID != id.PodUID {
+		return fmt.Errorf("%s: %w", id.Pod, errVoid)
+	}
+	member, err := r.member(ctx, s, id.Pod)
+	if err != nil {
+		return err
+	}
+	if member.RunID() != id.RunID {
+		return fmt.Errorf("%s: %w", id.Pod, errVoid)
+	}
+	return command(member)
+}
+
+func isMemberError(err error) bool {
+	return errors.Is(err, errVoid) || admin.IsMemberError(err)
+}
+
+// writeRecord stores the record in the status; a conflict voids the plan.
+func (r *RedisClusterReconciler) writeRecord(ctx context.Context, s *scope, record v1alpha1.Record) error {
+	next := s.cluster.DeepCopy()
+	next.Status.Record = &record
+	if err := r.Status().Update(ctx, next); err != nil {
+		return fmt.Errorf("store the record of epoch %d: %w", record.Epoch, err)
+	}
+	s.wrote(next)
+	return nil
+}
+
+// wrote makes the result of a write of ours the base of the next.
+func (s *scope) wrote(cluster *v1alpha1.RedisCluster) {
+	s.cluster = cluster
+	s.apply.Owner = cluster
+	s.memory.wrote(cluster)
+}
+
+// pointService makes the primary Service select the pod, in one write.
+func (r *RedisClusterReconciler) pointService(ctx context.Context, s *scope, pod string) error {
+	in := s.input()
+	in.Primary = pod
+	_, err := s.apply.Apply(ctx, resources.PrimaryService(in), &corev1.Service{})
+	if err == nil {
+		s.facts.Service = pod
+	}
+	return err
+}
+
+// label sets the role label of a pod, unless the pod was replaced.
+func (r *RedisClusterReconciler) label(ctx context.Context, s *scope, step plan.Label) error {
+	pod := s.pods[step.Pod]
+	if pod == nil {
+		return nil
+	}
+	value := `null`
+	if step.Role != "" {
+		value = fmt.Sprintf("%q", step.Role)
+	}
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:%s}}}`, pod.UID, naming.LabelRole, value)
+	changed := pod.DeepCopy()
+	err := r.Patch(ctx, changed, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(naming.FieldOwner))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("label pod %s with role %q: %w", step.Pod, step.Role, err)
+	}
+	s.memory.pod(pod.UID).label = &step.Role
+	return nil
+}
+
+// How long writes stay paused at most, and how long the target of a switchover
+// has to reach the offset of the old primary.
+const (
+	switchoverPause   = 2 * time.Second
+	switchoverCatchUp = 1500 * time.Millisecond
+)
+
+// switchover hands the primary over in the order of safety rule 6. The record
+// already names the new one. Whatever fails, one of the two ends as primary:
+// here, or by the next pass.
+func (r *RedisClusterReconciler) switchover(ctx context.Context, s *scope, step plan.Switchover) error {
+	var from, to *admin.Member
+	for id, member := range map[v1alpha1.MemberID]**admin.Member{step.From: &from, step.To: &to} {
+		if err := r.on(ctx, s, id, func(m *admin.Member) error { *member = m; return nil }); err != nil {
+			return err
+		}
+	}
+	if err := from.PauseWrites(ctx, switchoverPause); err != nil {
+		return err
+	}
+	if err := r.catchUp(ctx, from, to); err != nil {
+		return errors.Join(err, from.Unpause(ctx))
+	}
+	demoted, err := from.DemoteAndRead(ctx, step.ToIP)
+	if err != nil {
+		return errors.Join(err, from.Unpause(ctx))
+	}
+	if err := from.Unpause(ctx); err != nil {
+		return err
+	}
+	reached, err := to.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if reached.Offset < demoted.Offset {
+		return errors.Join(fmt.Errorf("%s is %d bytes behind: %w", step.To.Pod, demoted.Offset-reached.Offset, errVoid), from.Promote(ctx))
+	}
+	if err := to.Promote(ctx); err != nil {
+		return err
+	}
+	if err := r.pointService(ctx, s, step.To.Pod); err != nil {
+		return err
+	}
+	return from.KillNormalClients(ctx)
+}
+
+// catchUp waits until the target has everything that the paused primary sent.
+func (r *RedisClusterReconciler) catchUp(ctx context.Context, from, to *admin.Member) error {
+	ctx, cancel := context.WithTimeout(ctx, switchoverCatchUp)
+	defer cancel()
+	goal, err := from.Info(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		have, err := to.Info(ctx)
+		if err != nil {
+			return fmt.Errorf("the target did not reach offset %d in time: %w", goal.Offset, err)
+		}
+		if have.Offset >= goal.Offset {
+			return nil
+		}
+	}
+}

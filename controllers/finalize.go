@@ -1,0 +1,102 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
+)
+
+// reconcileFinalizer holds the RedisCluster until its volumes are dealt with.
+func (r *RedisClusterReconciler) reconcileFinalizer(ctx context.Context, s *scope) error {
+	if controllerutil.ContainsFinalizer(s.cluster, naming.Finalizer) {
+		return nil
+	}
+	return r.patchFinalizers(ctx, s, append(s.cluster.Finalizers, naming.Finalizer))
+}
+
+func (r *RedisClusterReconciler) patchFinalizers(ctx context.Context, s *scope, finalizers []string) error {
+	next := s.cluster.DeepCopy()
+	next.Finalizers = finalizers
+	patch := client.MergeFromWithOptions(s.cluster, client.MergeFromWithOptimisticLock{})
+	if err := r.Patch(ctx, next, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
+		return fmt.Errorf("set the finalizers of %s: %w", client.ObjectKeyFromObject(s.cluster), err)
+	}
+	s.wrote(next)
+	return nil
+}
+
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=delete
+
+// finalize ends a cluster: the pods first, in good order, then the volumes, as
+// the reclaim policy says. It goes on by the events of the pods, and nothing
+// but the API server can stop it.
+func (r *RedisClusterReconciler) finalize(ctx context.Context, s *scope) error {
+	if !controllerutil.ContainsFinalizer(s.cluster, naming.Finalizer) {
+		return nil
+	}
+	if err := r.observeObjects(ctx, s); err != nil {
+		return err
+	}
+	if s.statefulSet != nil && s.statefulSet.DeletionTimestamp.IsZero() && metav1.IsControlledBy(s.statefulSet, s.cluster) {
+		background := metav1.DeletePropagationBackground
+		if err := r.Delete(ctx, s.statefulSet, &client.DeleteOptions{PropagationPolicy: &background,
+			Preconditions: &metav1.Preconditions{UID: &s.statefulSet.UID}}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete StatefulSet %s: %w", s.statefulSet.Name, err)
+		}
+	}
+	if s.statefulSet != nil || len(s.pods) > 0 {
+		logf.FromContext(ctx).V(1).Info("waiting for the pods to end", "pods", len(s.pods))
+		return nil
+	}
+	if err := r.releaseVolumes(ctx, s); err != nil {
+		return err
+	}
+	finalizers := []string{}
+	for _, f := range s.cluster.Finalizers {
+		if f != naming.Finalizer {
+			finalizers = append(finalizers, f)
+		}
+	}
+	if err := r.patchFinalizers(ctx, s, finalizers); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	r.forget(client.ObjectKeyFromObject(s.cluster))
+	return nil
+}
+
+// releaseVolumes deletes the volume claims, or leaves each with a record that
+// lets the next RedisCluster of this name adopt it.
+func (r *RedisClusterReconciler) releaseVolumes(ctx context.Context, s *scope) error {
+	claims, err := r.claims(ctx, s)
+	if err != nil {
+		return err
+	}
+	storage := s.cluster.Spec.Storage
+	retain := storage != nil && storage.ReclaimPolicy == v1alpha1.ReclaimRetain
+	for _, claim := range claims {
+		if retain {
+			err = r.keepRecord(ctx, claim, closed(s.cluster.Status.Record))
+		} else {
+			err = r.deleteClaim(ctx, claim, "the RedisCluster was deleted and its volumes are not retained")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget drops what is kept in memory of a RedisCluster that is gone.
+func (r *RedisClusterReconciler) forget(key types.NamespacedName) {
+	r.memories.forget(key)
+	r.Members.Forget(key.Namespace, key.Name)
+	forgetMetrics(key)
+}

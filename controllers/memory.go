@@ -1,0 +1,124 @@
+package controllers
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/redis/conf"
+	"seang.org/operator/internal/redis/plan"
+)
+
+// memory is what the operator remembers of a RedisCluster between passes. It is
+// never the only ground for keeping data: a restarted operator works without
+// it, and waits where it would have known.
+type memory struct {
+	// written is the RedisCluster as of our last write; the cache may be behind.
+	written *v1alpha1.RedisCluster
+	// pods by UID.
+	pods map[types.UID]*podMemory
+	// detachedSince is when every holder was first seen detached from the
+	// recorded primary; zero if one is not.
+	detachedSince time.Time
+	// silentSince is when the recorded primary was first seen not to answer.
+	silentSince time.Time
+	// passwords that are in force: they outlive a Secret that is deleted.
+	passwords conf.Passwords
+	// syncing says that replicas were copying in the last pass.
+	syncing bool
+	// polls counts the polls in a row.
+	polls int
+}
+
+// podMemory is what is remembered of one pod.
+type podMemory struct {
+	// proof that the pod's last process ended.
+	proof plan.Proof
+	// runID of the process that answered last.
+	runID string
+	// epoch and offset that the process must acknowledge to be in sync.
+	epoch      int64
+	syncTarget int64
+	// label is the role that was written last; the cache may be behind. Nil if
+	// none was written.
+	label *string
+	// passwordHash of the application that was set last.
+	passwordHash string
+	// config was set and read back; defaults are what its directives had before.
+	config, defaults map[string]string
+	// serving says that the process answers reads while its link is down.
+	serving bool
+}
+
+// newest returns the RedisCluster as read, with the status of our last write if
+// the cache does not have it yet.
+func (m *memory) newest(read *v1alpha1.RedisCluster) *v1alpha1.RedisCluster {
+	read = read.DeepCopy()
+	if m.written == nil || m.written.UID != read.UID || !older(read.ResourceVersion, m.written.ResourceVersion) {
+		m.written = nil
+		return read
+	}
+	read.Status = *m.written.Status.DeepCopy()
+	read.Finalizers = m.written.Finalizers
+	read.ResourceVersion = m.written.ResourceVersion
+	return read
+}
+
+// older compares resource versions, which are numbers that grow.
+func older(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	return errX == nil && errY == nil && x < y
+}
+
+// wrote remembers a write of ours.
+func (m *memory) wrote(cluster *v1alpha1.RedisCluster) { m.written = cluster.DeepCopy() }
+
+func (m *memory) pod(uid types.UID) *podMemory {
+	p := m.pods[uid]
+	if p == nil {
+		p = &podMemory{}
+		m.pods[uid] = p
+	}
+	return p
+}
+
+// answered notes that a process answered; a new process starts afresh.
+func (p *podMemory) answered(runID string) (isNew bool) {
+	if p.runID == runID {
+		p.proof = plan.NotProved
+		return false
+	}
+	*p = podMemory{runID: runID, label: p.label}
+	return true
+}
+
+// memories of all RedisClusters.
+type memories struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*memory
+}
+
+func newMemories() *memories {
+	return &memories{byKey: map[types.NamespacedName]*memory{}}
+}
+
+// of returns the memory of one RedisCluster. Passes over one RedisCluster never
+// run at the same time, so its content needs no lock.
+func (m *memories) of(key types.NamespacedName) *memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.byKey[key] == nil {
+		m.byKey[key] = &memory{pods: map[types.UID]*podMemory{}}
+	}
+	return m.byKey[key]
+}
+
+func (m *memories) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byKey, key)
+}

@@ -1,0 +1,204 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis"
+	"seang.org/operator/internal/redis/admin"
+	"seang.org/operator/internal/redis/plan"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch;delete
+
+// observe gathers the facts and lets the planner decide.
+func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
+	if err := r.observeObjects(ctx, s); err != nil {
+		return err
+	}
+	claims, err := r.claims(ctx, s)
+	if err != nil {
+		return err
+	}
+	s.facts = plan.Facts{
+		Now:        s.now,
+		Wanted:     s.wanted(),
+		Persistent: s.persistent(),
+		Record:     s.record(claims),
+		Members:    s.places(),
+		Gone:       map[types.UID]plan.Proof{},
+	}
+	service := &corev1.Service{}
+	key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: naming.PrimaryService(s.cluster.Name)}
+	if err := client.IgnoreNotFound(r.Get(ctx, key, service)); err != nil {
+		return fmt.Errorf("read Service %s: %w", key, err)
+	}
+	s.facts.Service = service.Spec.Selector[naming.LabelPodName]
+	if s.memory.syncing {
+		r.requestAcks(ctx, s)
+	}
+	r.ask(ctx, s)
+	s.remember(claims)
+	s.decision = plan.Next(s.facts)
+	s.memory.syncing = slices.ContainsFunc(s.decision.Waits, func(w plan.Wait) bool { return w.Reason == v1alpha1.ReasonReplicaSyncing })
+	s.observed = true
+	return nil
+}
+
+// requestAcks makes replicas that copy tell the primary now how far they are,
+// rather than at their next second.
+func (r *RedisClusterReconciler) requestAcks(ctx context.Context, s *scope) {
+	if s.facts.Record == nil {
+		return
+	}
+	if member, err := r.member(ctx, s, s.facts.Record.Primary.Pod); err == nil {
+		if err := member.RequestAcks(ctx); err != nil {
+			logf.FromContext(ctx).V(1).Info("asking for acknowledgements failed", "error", err.Error())
+		}
+	}
+}
+
+// observeObjects reads the StatefulSet and the pods.
+func (r *RedisClusterReconciler) observeObjects(ctx context.Context, s *scope) error {
+	s.statefulSet = &appsv1.StatefulSet{}
+	key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: naming.StatefulSet(s.cluster.Name)}
+	if err := r.Get(ctx, key, s.statefulSet); err != nil {
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read StatefulSet %s: %w", key, err)
+		}
+		s.statefulSet = nil
+	}
+	pods := &corev1.PodList{}
+	if err := r.List(ctx, pods, client.InNamespace(s.cluster.Namespace), client.MatchingLabels(naming.Selector(s.cluster.Name))); err != nil {
+		return fmt.Errorf("list the pods of %s: %w", s.cluster.Name, err)
+	}
+	s.pods = map[string]*corev1.Pod{}
+	for i := range pods.Items {
+		if _, ok := naming.Ordinal(s.cluster.Name, pods.Items[i].Name); ok {
+			s.pods[pods.Items[i].Name] = &pods.Items[i]
+		}
+	}
+	return nil
+}
+
+// places returns a member for each pod and each wanted ordinal, by ordinal.
+func (s *scope) places() []plan.Member {
+	var members []plan.Member
+	for ordinal := range s.wanted() {
+		if name := naming.Pod(s.cluster.Name, ordinal); s.pods[name] == nil {
+			members = append(members, plan.Member{Pod: name, Ordinal: ordinal})
+		}
+	}
+	for name, pod := range s.pods {
+		ordinal, _ := naming.Ordinal(s.cluster.Name, name)
+		members = append(members, plan.Member{
+			Pod: name, PodUID: pod.UID, Ordinal: ordinal, IP: pod.Status.PodIP,
+			Leaving: !pod.DeletionTimestamp.IsZero(), Role: pod.Labels[naming.LabelRole],
+			Trouble: podTrouble(pod),
+		})
+	}
+	slices.SortFunc(members, func(a, b plan.Member) int { return a.Ordinal - b.Ordinal })
+	return members
+}
+
+// ask reads what each process says, all at the same time.
+func (r *RedisClusterReconciler) ask(ctx context.Context, s *scope) {
+	var group sync.WaitGroup
+	for i := range s.facts.Members {
+		m := &s.facts.Members[i]
+		if m.IP == "" {
+			continue
+		}
+		group.Go(func() { m.Info, m.Proof = r.askOne(ctx, s, m) })
+	}
+	group.Wait()
+	for i := range s.facts.Members {
+		m := &s.facts.Members[i]
+		if pod := s.pods[m.Pod]; pod != nil && m.Info == nil && ended(pod) {
+			m.Proof = plan.ProofTerminated
+		}
+	}
+}
+
+func (r *RedisClusterReconciler) askOne(ctx context.Context, s *scope, m *plan.Member) (*redis.Info, plan.Proof) {
+	member, err := r.member(ctx, s, m.Pod)
+	if err == nil {
+		var info redis.Info
+		if info, err = member.Info(ctx); err == nil {
+			return &info, plan.NotProved
+		}
+		// The connection broke under the question: what a fresh dial says is
+		// the proof, or the answer.
+		if member, err = r.member(ctx, s, m.Pod); err == nil {
+			if info, err = member.Info(ctx); err == nil {
+				return &info, plan.NotProved
+			}
+		}
+	}
+	if errors.Is(err, admin.ErrRefused) {
+		return nil, plan.ProofRefused
+	}
+	return nil, plan.NotProved
+}
+
+// member returns the connection to a pod's process, dialling if there is none.
+func (r *RedisClusterReconciler) member(ctx context.Context, s *scope, pod string) (*admin.Member, error) {
+	p := s.pods[pod]
+	if p == nil || p.Status.PodIP == "" {
+		return nil, fmt.Errorf("pod %s: %w", pod, admin.ErrUnreachable)
+	}
+	return r.Members.Connect(ctx, admin.Target{
+		Key:         admin.Key{Namespace: p.Namespace, Pod: p.Name, UID: string(p.UID)},
+		Address:     admin.Address(p.Status.PodIP),
+		Credentials: s.credentials,
+	})
+}
+
+// remember updates what is kept between passes and adds it to the facts.
+func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
+	memory, record := s.memory, s.facts.Record
+	for i := range s.facts.Members {
+		m := &s.facts.Members[i]
+		m.OldClaim = oldClaim(s.cluster, claims[m.Pod])
+		if m.PodUID == "" {
+			continue
+		}
+		p := memory.pod(m.PodUID)
+		if p.label != nil {
+			m.Role = *p.label
+		}
+		switch {
+		case m.Info != nil:
+			p.answered(m.Info.RunID)
+			m.Serving = p.serving
+		case m.Proof == plan.NotProved && p.proof != plan.NotProved:
+			m.Proof = p.proof
+		default:
+			p.proof = m.Proof
+		}
+	}
+	s.setSyncTargets(record)
+	for uid, p := range memory.pods {
+		if s.hasPod(uid) {
+			continue
+		}
+		if p.proof == plan.NotProved && !mentions(record, uid) {
+			delete(memory.pods, uid)
+			continue
+		}
+		s.facts.Gone[uid] = p.proof
+	}
+	s.clocks(record)
+}

@@ -1,0 +1,142 @@
+package controllers
+
+import (
+	"errors"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/kube"
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis/admin"
+	"seang.org/operator/internal/redis/plan"
+	"seang.org/operator/internal/status"
+)
+
+// scope is what one pass knows of one RedisCluster. Each step adds to it; it
+// does not outlive the pass.
+type scope struct {
+	cluster *v1alpha1.RedisCluster
+	memory  *memory
+	apply   *kube.Applier
+	now     time.Time
+
+	defaultImage string
+	// firstRecord is the record that the pass began with.
+	firstRecord *v1alpha1.Record
+
+	// Found by reconcileSecrets.
+	credentials admin.Credentials
+	acl         string
+
+	// Found by observe.
+	observed    bool
+	statefulSet *appsv1.StatefulSet
+	pods        map[string]*corev1.Pod
+	facts       plan.Facts
+	decision    plan.Decision
+
+	// What other steps than the planner's found.
+	limit       int64 // memory limit in bytes to render: the spec's, unless it is refused
+	maxMemory   int64 // in force on every member, in bytes; 0 if not
+	rejected    *status.Problem
+	unsupported *status.Problem
+	waits       []plan.Wait
+	acted       bool
+	// configChanged says that pods which start from now on get another configuration.
+	configChanged bool
+	dataLost      bool
+	failovers     int
+}
+
+func (r *RedisClusterReconciler) newScope(cluster *v1alpha1.RedisCluster) *scope {
+	memory := r.memories.of(client.ObjectKeyFromObject(cluster))
+	cluster = memory.newest(cluster)
+	return &scope{
+		cluster: cluster,
+		memory:  memory,
+		apply:   &kube.Applier{Client: r.Client, Live: r.Live, Owner: cluster, Scheme: r.Scheme},
+		now:     r.Clock.Now(),
+		limit:   cluster.Spec.MemoryLimit.Value(),
+
+		defaultImage: r.DefaultImage,
+		firstRecord:  cluster.Status.Record,
+	}
+}
+
+func (s *scope) paused() bool {
+	return s.cluster.Annotations[naming.AnnotationPaused] == "true"
+}
+
+func (s *scope) persistent() bool {
+	return s.cluster.Spec.EnablePersistence != nil && *s.cluster.Spec.EnablePersistence
+}
+
+// wanted is the number of members that the spec asks for.
+func (s *scope) wanted() int { return 1 + int(s.cluster.Spec.Replicas) }
+
+// primaryPod is the pod that the primary Service is to select.
+func (s *scope) primaryPod() string {
+	if s.decision.Primary != nil {
+		return s.decision.Primary.Pod
+	}
+	if record := s.cluster.Status.Record; record != nil && record.Primary.Pod != "" {
+		return record.Primary.Pod
+	}
+	return naming.Pod(s.cluster.Name, 0)
+}
+
+// errRejected ends a pass whose spec was rejected; the status says why.
+var errRejected = errors.New("the spec is rejected")
+
+// reject notes the first thing that is wrong with the spec.
+func (s *scope) reject(reason, message string) {
+	if s.rejected == nil {
+		s.rejected = &status.Problem{Reason: reason, Message: message}
+	}
+}
+
+func (s *scope) wait(w plan.Wait) { s.waits = append(s.waits, w) }
+
+// absorb turns errors that the user must mend into facts of the status, so that
+// they are not retried in a storm; it returns the others.
+func (s *scope) absorb(err error) error {
+	switch {
+	case err == nil, errors.Is(err, errRejected):
+		return nil
+	case errors.Is(err, kube.ErrNameConflict):
+		s.reject(v1alpha1.ReasonNameConflict, err.Error())
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		s.reject(v1alpha1.ReasonRejected, err.Error())
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		s.wait(plan.Wait{Reason: v1alpha1.ReasonDeleting, Message: "the namespace is being deleted"})
+	default:
+		return err
+	}
+	return nil
+}
+
+// nextLook is when to look again if no event asks for it sooner.
+func (s *scope) nextLook() time.Duration {
+	poll := s.acted
+	for _, w := range append(s.decision.Waits, s.waits...) {
+		poll = poll || w.Poll
+	}
+	switch {
+	case s.paused() || !poll:
+		s.memory.polls = 0
+		return idleInterval
+	case s.memory.polls == 0:
+		s.memory.polls++
+		return firstPollInterval
+	}
+	s.memory.polls++
+	if s.memory.polls > 600 {
+		return 10 * pollInterval
+	}
+	return pollInterval
+}

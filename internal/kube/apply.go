@@ -1,0 +1,201 @@
+// Package kube writes child objects by server-side apply, and only when the
+// write would change something.
+package kube
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"seang.org/operator/internal/naming"
+)
+
+// ErrNameConflict is returned for an object that has the name of a child and is
+// controlled by somebody else. It is never adopted and never overwritten.
+var ErrNameConflict = errors.New("exists and does not belong to this RedisCluster; rename or delete it")
+
+// Applier applies the children of one owner.
+type Applier struct {
+	// Client reads through the cache and writes.
+	Client client.Client
+	// Live reads past the cache.
+	Live client.Reader
+	// Owner controls the children.
+	Owner client.Object
+	// Scheme knows the kinds of the children.
+	Scheme *runtime.Scheme
+}
+
+// Changed tells what a call of Apply did.
+type Changed string
+
+const (
+	// Unchanged: the object was as wanted; nothing was written.
+	Unchanged Changed = ""
+	// Created: the object did not exist.
+	Created Changed = "created"
+	// Updated: the object differed.
+	Updated Changed = "updated"
+)
+
+// Apply brings the object to what wanted says. Current must be an empty object
+// of the same kind; afterwards it holds what was found before the write, and is
+// empty if there was nothing. Fields and labels of others survive. A name that
+// is taken by a stranger gives ErrNameConflict.
+func (a *Applier) Apply(ctx context.Context, wanted any, current client.Object) (Changed, error) {
+	return a.ApplyTo(ctx, wanted, current, a.Client)
+}
+
+// ApplyTo is Apply with the current object read from the given reader.
+func (a *Applier) ApplyTo(ctx context.Context, wanted any, current client.Object, from client.Reader) (Changed, error) {
+	desired, err := stamp(wanted)
+	if err != nil {
+		return Unchanged, err
+	}
+	what := fmt.Sprintf("%s %s/%s", desired.GetKind(), desired.GetNamespace(), desired.GetName())
+	found, err := a.read(ctx, from, desired, current)
+	if err != nil {
+		return Unchanged, fmt.Errorf("read %s: %w", what, err)
+	}
+	if !found {
+		return Created, a.write(ctx, desired, what, false)
+	}
+	if !metav1.IsControlledBy(current, a.Owner) {
+		return Unchanged, fmt.Errorf("%s %w", what, ErrNameConflict)
+	}
+	same, err := contains(current, desired)
+	if err != nil {
+		return Unchanged, fmt.Errorf("compare %s: %w", what, err)
+	}
+	if same {
+		return Unchanged, nil
+	}
+	// The UID makes the write fail, rather than create, if the object was
+	// replaced since it was read.
+	desired.SetUID(current.GetUID())
+	return Updated, a.write(ctx, desired, what, true)
+}
+
+// read gets the object from the reader, and live if it is not there: the cache
+// holds only objects with our label, and may be behind.
+func (a *Applier) read(ctx context.Context, from client.Reader, desired *unstructured.Unstructured, current client.Object) (bool, error) {
+	key := client.ObjectKeyFromObject(desired)
+	err := from.Get(ctx, key, current)
+	if apierrors.IsNotFound(err) && from != a.Live {
+		err = a.Live.Get(ctx, key, current)
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (a *Applier) write(ctx context.Context, desired *unstructured.Unstructured, what string, force bool) error {
+	options := []client.ApplyOption{client.FieldOwner(naming.FieldOwner)}
+	if force {
+		options = append(options, client.ForceOwnership)
+	}
+	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), options...); err != nil {
+		return fmt.Errorf("apply %s: %w", what, err)
+	}
+	return nil
+}
+
+// stamp turns an apply configuration into unstructured form with an annotation
+// that holds its hash: a field that is no longer wanted changes the hash, where
+// a comparison with the live object would not show it.
+func stamp(wanted any) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", wanted, err)
+	}
+	desired := &unstructured.Unstructured{}
+	if err := json.Unmarshal(text, &desired.Object); err != nil {
+		return nil, fmt.Errorf("decode %T: %w", wanted, err)
+	}
+	sum := sha256.Sum256(text)
+	annotations := desired.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[naming.AnnotationApplied] = hex.EncodeToString(sum[:8])
+	desired.SetAnnotations(annotations)
+	return desired, nil
+}
+
+// contains says that every field of desired has the same value in current.
+func contains(current client.Object, desired *unstructured.Unstructured) (bool, error) {
+	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
+	if err != nil {
+		return false, err
+	}
+	for field, value := range desired.Object {
+		// Typed objects read through a client have no kind.
+		if field != "kind" && field != "apiVersion" && !subset(value, have[field]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// subset says that have holds everything that want does: maps may have more
+// keys, and lists of named things more elements, since those merge; other lists
+// must be equal.
+func subset(want, have any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		have, ok := have.(map[string]any)
+		if !ok {
+			return len(want) == 0
+		}
+		for key, value := range want {
+			if !subset(value, have[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, ok := have.([]any)
+		return (ok || len(want) == 0) && subsetList(want, have)
+	case nil:
+		return true
+	}
+	return want == have
+}
+
+func subsetList(want, have []any) bool {
+	if len(have) != len(want) && !named(want) {
+		return false
+	}
+	next := 0
+	for _, element := range want {
+		for next < len(have) && !subset(element, have[next]) {
+			next++
+		}
+		if next == len(have) {
+			return false
+		}
+		next++
+	}
+	return true
+}
+
+// named says that the elements merge by a key.
+func named(list []any) bool {
+	for _, element := range list {
+		fields, ok := element.(map[string]any)
+		if !ok || (fields["name"] == nil && fields["uid"] == nil) {
+			return false
+		}
+	}
+	return len(list) > 0
+}
