@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -37,7 +38,9 @@ func (r *RedisClusterReconciler) reconcileConfigMap(ctx context.Context, s *scop
 	if err != nil {
 		return fmt.Errorf("render redis.conf: %w", err)
 	}
-	wanted := resources.ConfigMap(s.input(), redisConf, conf.StartScript)
+	in := s.input()
+	in.RedisConf, in.StartScript = redisConf, conf.StartScript
+	wanted := resources.ConfigMap(in)
 	changed, err := s.apply.Apply(ctx, wanted, &corev1.ConfigMap{})
 	s.configChanged = changed == kube.Updated
 	logChange(ctx, wanted, changed)
@@ -72,12 +75,16 @@ func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *sc
 			return nil
 		}
 		s.unsupported = nil
-		if have := ptr.Deref(s.statefulSet.Spec.Replicas, 0); have > in.Members && !s.decision.Removable {
+		if have := ptr.Deref(s.statefulSet.Spec.Replicas, 1) - 1; have > in.Replicas && !s.decision.Removable {
 			s.wait(plan.Wait{Reason: v1alpha1.ReasonScaling, Poll: true, Message: "members are removed once those that stay are in sync"})
-			in.Members = have
+			in.Replicas = have
 		}
 	}
-	wanted := resources.StatefulSet(in).WithAnnotations(map[string]string{naming.AnnotationTemplate: s.templateParts()})
+	wanted, err := resources.StatefulSet(in)
+	if err != nil {
+		return err
+	}
+	wanted.WithAnnotations(map[string]string{naming.AnnotationTemplate: s.templateParts()})
 	return r.child(ctx, s, wanted, &appsv1.StatefulSet{})
 }
 
@@ -87,8 +94,9 @@ func (s *scope) input() resources.Input {
 		Cluster:     s.cluster,
 		Image:       s.image(),
 		Primary:     s.primaryPod(),
-		Members:     int32(s.wanted()), //nolint:gosec // At most 11 by validation.
-		MemoryLimit: s.limit,
+		Replicas:    s.cluster.Spec.Replicas,
+		Persistent:  s.persistent(),
+		MemoryLimit: *resource.NewQuantity(s.limit, resource.BinarySI),
 		StorageSize: s.storageSize(),
 	}
 }

@@ -31,7 +31,6 @@ type scope struct {
 
 	// Found by reconcileSecrets.
 	credentials admin.Credentials
-	acl         string
 
 	// Found by observe.
 	observed    bool

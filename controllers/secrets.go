@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -106,30 +105,15 @@ func (r *RedisClusterReconciler) reconcileSecrets(ctx context.Context, s *scope)
 	}
 	s.memory.passwords = users
 	s.credentials = admin.Credentials{User: naming.UserOperator, Password: users.Operator}
-	s.acl = conf.RenderACL(users)
-	if err := r.applySecret(ctx, s, resources.SystemSecret(s.input(), map[string]string{
-		naming.KeyOperatorPassword:    users.Operator,
-		naming.KeyReplicationPassword: users.Replication,
-		naming.KeyACL:                 s.acl,
-		naming.KeyReplicationConf:     conf.ReplicationInclude(naming.UserReplication, users.Replication),
+	if err := r.applySecret(ctx, s, resources.SystemSecret(s.input(), map[string][]byte{
+		naming.KeyOperatorPassword:    []byte(users.Operator),
+		naming.KeyReplicationPassword: []byte(users.Replication),
+		naming.KeyACL:                 []byte(conf.RenderACL(users)),
+		naming.KeyReplicationConf:     []byte(conf.ReplicationInclude(naming.UserReplication, users.Replication)),
 	}), naming.SystemSecret(s.cluster.Name)); err != nil {
 		return err
 	}
-	return r.applySecret(ctx, s, resources.AppSecret(s.input(), binding(s.cluster, users.Default)), naming.AppSecret(s.cluster.Name))
-}
-
-// binding is the content of the application's Secret.
-func binding(cluster *v1alpha1.RedisCluster, password string) map[string]string {
-	host := naming.PrimaryHost(cluster.Name, cluster.Namespace)
-	port := strconv.Itoa(naming.PortRedis)
-	return map[string]string{
-		naming.KeyType:     "redis",
-		naming.KeyHost:     host,
-		naming.KeyPort:     port,
-		naming.KeyUsername: naming.UserDefault,
-		naming.KeyPassword: password,
-		naming.KeyURI:      resources.URI(host, port, naming.UserDefault, password),
-	}
+	return r.applySecret(ctx, s, resources.AppSecret(s.input(), naming.UserDefault, users.Default), naming.AppSecret(s.cluster.Name))
 }
 
 // secret reads one of our Secrets; an absent one is empty.

@@ -21,9 +21,6 @@ var StartScript string
 // EX_CONFIG of sysexits.h.
 const ExitNoServer = 78
 
-// EnvPersistence tells StartScript, with "yes", that /data is a volume.
-const EnvPersistence = "REDIS_PERSISTENCE"
-
 // Input is what a redis.conf is rendered from.
 type Input struct {
 	// MemoryLimit of the container in bytes.

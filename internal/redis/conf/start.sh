@@ -15,8 +15,8 @@ else
 	exit 78
 fi
 
-# REDIS_PERSISTENCE is set by the pod template.
-if [ "${REDIS_PERSISTENCE:-no}" != yes ]; then
+# REDIS_PERSISTENCE (true or false) is set by the pod template.
+if [ "${REDIS_PERSISTENCE:-false}" != true ]; then
 	exec "$server" "$config" --save "" --appendonly no
 fi
 

@@ -1,0 +1,18 @@
+package resources
+
+import (
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"seang.org/operator/internal/naming"
+)
+
+// ConfigMap holds redis.conf and the start script.
+func ConfigMap(in Input) *corev1ac.ConfigMapApplyConfiguration {
+	return corev1ac.ConfigMap(naming.ConfigMap(in.name()), in.namespace()).
+		WithLabels(in.selector()).
+		WithOwnerReferences(in.owner()).
+		WithData(map[string]string{
+			naming.KeyRedisConf: in.RedisConf,
+			naming.KeyStart:     in.StartScript,
+		})
+}
