@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"seang.org/operator/test/images/image"
+	"seang.org/operator/test/images/reference"
+	"seang.org/operator/test/images/root"
+)
+
+func newRootsCommand() *cobra.Command {
+	var onlyDirs, refresh bool
+	command := &cobra.Command{
+		Use:   "roots [name…]",
+		Short: "Make root directories of servers that run on this machine: redis-7.0, redis-8.0, valkey-8.1",
+		RunE: func(command *cobra.Command, names []string) error {
+			recipes, err := root.Select(names...)
+			if err != nil {
+				return err
+			}
+			dir, err := root.CacheDir()
+			if err != nil {
+				return err
+			}
+			roots, err := root.Store{Dir: dir}.Make(command.Context(), refresh, recipes...)
+			if err != nil {
+				return err
+			}
+			for _, made := range roots {
+				line := fmt.Sprintf("%s: %s %s in %s", made.Name, made.Flavour, made.Version, made.Dir)
+				if onlyDirs {
+					line = made.Dir
+				}
+				if _, err := fmt.Fprintln(command.OutOrStdout(), line); err != nil {
+					return fmt.Errorf("print: %w", err)
+				}
+			}
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&onlyDirs, "print", false, "print only the directories, one a line")
+	command.Flags().BoolVar(&refresh, "refresh", false, "look for newer packages in the archive")
+	return command
+}
+
+func newBuildCommand() *cobra.Command {
+	var source, version string
+	command := &cobra.Command{
+		Use:   "build [name…]",
+		Short: "Make images, and print REFERENCE=FILE of each as the cluster's load command takes it",
+		Long: fmt.Sprintf("Make images (of %v; all but the operator's without names), each a docker-archive file,\n"+
+			"and print REFERENCE=FILE of each as the cluster's load command takes it.", reference.All()),
+		RunE: func(command *cobra.Command, names []string) error {
+			images, err := selectImages(names)
+			if err != nil {
+				return err
+			}
+			if slices.Contains(images, reference.Operator) && (source == "" || version == "") {
+				return errors.New("the operator's image needs --source and --version")
+			}
+			store, err := newStore()
+			if err != nil {
+				return err
+			}
+			for _, wanted := range images {
+				var built image.Built
+				if wanted == reference.Operator {
+					built, err = store.Operator(command.Context(), source, version)
+				} else {
+					built, err = store.Server(command.Context(), wanted)
+				}
+				if err != nil {
+					return err
+				}
+				for _, name := range built.References {
+					if _, err := fmt.Fprintf(command.OutOrStdout(), "%s=%s\n", name, built.File); err != nil {
+						return fmt.Errorf("print: %w", err)
+					}
+				}
+			}
+			return nil
+		},
+	}
+	command.Flags().StringVar(&source, "source", "", "directory with the operator's main package")
+	command.Flags().StringVar(&version, "version", "", "the operator's version, which is its image's tag")
+	return command
+}
+
+func selectImages(names []string) ([]reference.Image, error) {
+	if len(names) == 0 {
+		return slices.DeleteFunc(reference.All(), func(i reference.Image) bool { return i == reference.Operator }), nil
+	}
+	var images []reference.Image
+	for _, name := range names {
+		found, err := reference.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, found)
+	}
+	return images, nil
+}
+
+func newStore() (image.Store, error) {
+	dir, err := image.CacheDir()
+	if err != nil {
+		return image.Store{}, err
+	}
+	roots, err := root.CacheDir()
+	if err != nil {
+		return image.Store{}, err
+	}
+	return image.Store{Dir: dir, Roots: root.Store{Dir: roots}}, nil
+}

@@ -1,0 +1,63 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"seang.org/operator/test/images/reference"
+)
+
+// operatorUser is that of the distroless images, which no machine has.
+const operatorUser = "65532:65532"
+
+// Operator compiles the main package in the directory source and makes the
+// operator's image of a version: the static program /manager and nothing else,
+// as the Dockerfile at the root of the repository does.
+func (s Store) Operator(ctx context.Context, source, version string) (Built, error) {
+	scratch, err := os.MkdirTemp("", "operator-")
+	if err != nil {
+		return Built{}, fmt.Errorf("make a scratch directory: %w", err)
+	}
+	defer os.RemoveAll(scratch) //nolint:errcheck // nothing refers to it
+	program := filepath.Join(scratch, "manager")
+	if err := compile(ctx, source, version, program); err != nil {
+		return Built{}, err
+	}
+	content, err := os.ReadFile(program) //nolint:gosec // just compiled
+	if err != nil {
+		return Built{}, fmt.Errorf("read the operator's program: %w", err)
+	}
+	layer, err := fileLayer("manager", content)
+	if err != nil {
+		return Built{}, err
+	}
+	made, err := assemble(layer, v1.Config{
+		User:       operatorUser,
+		Entrypoint: []string{"/manager"},
+		WorkingDir: "/",
+		Labels:     map[string]string{"org.opencontainers.image.version": version},
+	})
+	if err != nil {
+		return Built{}, fmt.Errorf("make the operator's image: %w", err)
+	}
+	image := reference.Operator
+	return s.write(Built{Image: image, References: []string{image.Reference(version)}, File: image.File(s.Dir)}, made)
+}
+
+// compile does as the Dockerfile does: the two must give the same program.
+func compile(ctx context.Context, source, version, program string) error {
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", //nolint:gosec // our own arguments
+		"-ldflags", "-s -w -X main.version="+version, "-o", program, ".")
+	command.Dir = source
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("compile the operator in %s: %w: %s", source, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
