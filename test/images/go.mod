@@ -3,6 +3,7 @@ module seang.org/operator/test/images
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/google/go-containerregistry v0.22.1
 	github.com/spf13/cobra v1.10.2
 	pault.ag/go/debian v0.21.4

@@ -35,6 +35,9 @@ func Sources(etc, from, to string) ([]byte, error) {
 		}
 		entry.Set("Types", "deb")
 		entry.Set("Suites", strings.Join(suites, " "))
+		if key := strings.TrimSpace(entry.Values["Signed-By"]); strings.Contains(key, "\n") { // not a path but the key
+			entry.Set("Signed-By", "\n"+key)
+		}
 		if err := entry.WriteTo(&out); err != nil {
 			return nil, fmt.Errorf("write the apt source of %s: %w", to, err)
 		}

@@ -65,7 +65,7 @@ Trusted: yes
 		},
 		"An embedded key stays whole": {
 			files: map[string]string{"sources.list.d/debian.sources": "Types: deb\nURIs: http://mirror.test/debian\nSuites: bookworm\nComponents: main\nSigned-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abcd\n -----END PGP PUBLIC KEY BLOCK-----\n"},
-			want:  "Types: deb\nURIs: http://mirror.test/debian\nSuites: trixie\nComponents: main\nSigned-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abcd\n -----END PGP PUBLIC KEY BLOCK-----\n\n",
+			want:  "Types: deb\nURIs: http://mirror.test/debian\nSuites: trixie\nComponents: main\nSigned-By: \n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abcd\n -----END PGP PUBLIC KEY BLOCK-----\n\n",
 		},
 		"An entry without a suite is an error that names the file": {
 			files:   map[string]string{"sources.list": "deb http://mirror.test/debian\n"},
