@@ -30,7 +30,8 @@ const keyLabel = "seang.org/made-from"
 // Built is an image in a file.
 type Built struct {
 	Image reference.Image
-	// References are its names; the first is the one that users write.
+	// References are its names. The first is the one that users write and that
+	// the file has.
 	References []string
 	File       string
 }
@@ -92,13 +93,10 @@ func madeFrom(file, key string) bool {
 
 // write puts an image into its file, whole or not at all.
 func (s Store) write(built Built, image v1.Image) (Built, error) {
-	tags := map[name.Tag]v1.Image{}
-	for _, reference := range built.References {
-		tag, err := name.NewTag(reference)
-		if err != nil {
-			return Built{}, fmt.Errorf("image reference %q: %w", reference, err)
-		}
-		tags[tag] = image
+	// One tag only: more would be in random order.
+	tag, err := name.NewTag(built.References[0])
+	if err != nil {
+		return Built{}, fmt.Errorf("image reference %q: %w", built.References[0], err)
 	}
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return Built{}, fmt.Errorf("make the directory of images: %w", err)
@@ -107,7 +105,7 @@ func (s Store) write(built Built, image v1.Image) (Built, error) {
 	if err != nil {
 		return Built{}, fmt.Errorf("make a scratch file: %w", err)
 	}
-	err = errors.Join(tarball.MultiWrite(tags, file), file.Chmod(0o644), file.Close())
+	err = errors.Join(tarball.Write(tag, image, file), file.Chmod(0o644), file.Close())
 	if err == nil {
 		err = os.Rename(file.Name(), built.File)
 	}

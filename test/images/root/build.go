@@ -48,7 +48,7 @@ func (b *builder) build(recipe Recipe) error {
 			}
 		}
 	}
-	for _, name := range b.shellPrograms(recipe) {
+	for _, name := range b.extras(recipe) {
 		if err := b.program(name, name); err != nil {
 			return err
 		}
@@ -56,12 +56,15 @@ func (b *builder) build(recipe Recipe) error {
 	return nil
 }
 
-func (b *builder) shellPrograms(recipe Recipe) []string {
+// extras are the files besides the server's own.
+func (b *builder) extras(recipe Recipe) []string {
 	names := []string{"usr/bin/sh"}
 	for name, file := range b.tree {
-		single := recipe.single()[file.Package]
-		whole := slices.Contains(recipe.shell(), file.Package)
-		if path.Dir(name) == "usr/bin" && (whole || single == path.Base(name)) {
+		part, ok := recipe.parts()[file.Package]
+		if ok && strings.HasPrefix(name, part) {
+			names = append(names, name)
+		}
+		if path.Dir(name) == "usr/bin" && slices.Contains(recipe.shell(), file.Package) {
 			names = append(names, name)
 		}
 	}
@@ -95,9 +98,8 @@ func (b *builder) skeleton(recipe Recipe) error {
 	return nil
 }
 
-// program places a program, the loader that it names and its libraries. A
-// script comes without its interpreter: the few there are in these packages
-// (POSIX sh) find it.
+// program places a program, the loader that it names and its libraries. What is
+// no ELF file needs none: the few scripts in these packages are for sh.
 func (b *builder) program(from, to string) error {
 	file, ok := b.tree.Regular(from)
 	if !ok && from == "usr/bin/sh" { // Debian bookworm's link comes from a maintainer script

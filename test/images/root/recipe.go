@@ -60,12 +60,16 @@ func (r Recipe) servers() []string {
 // shell are the packages with what scripts and people in a container use.
 func (r Recipe) shell() []string { return []string{"coreutils", "dash", "grep", "sed"} }
 
-// single are programs of which the rest of the package is not wanted, by package.
-func (r Recipe) single() map[string]string { return map[string]string{"util-linux": "flock"} }
+// parts are the files wanted of packages of which the rest is not, by package:
+// a program, or all below a directory. Without the locale a server refuses to
+// start where LANG names it.
+func (r Recipe) parts() map[string]string {
+	return map[string]string{"util-linux": "usr/bin/flock", "libc-bin": "usr/lib/locale/C.utf8/"}
+}
 
 func (r Recipe) packages() []string {
 	packages := append(r.servers(), r.shell()...)
-	for name := range r.single() {
+	for name := range r.parts() {
 		packages = append(packages, name)
 	}
 	slices.Sort(packages)

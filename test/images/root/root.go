@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,7 +21,7 @@ import (
 
 // layoutVersion changes whenever the content of a root directory does for other
 // reasons than new packages, so that older ones are made anew.
-const layoutVersion = 1
+const layoutVersion = 2
 
 // Root is a finished root directory:
 //
@@ -147,6 +148,9 @@ func (s Store) make(ctx context.Context, scratch string, archive *debian.Archive
 	if err != nil {
 		return Root{}, fmt.Errorf("write versions.json: %w", err)
 	}
+	if old, err := s.Find(recipe); err == nil && maps.Equal(old.Packages, made.Packages) {
+		return old, nil // nothing is newer: leave what others may use
+	}
 	return s.publish(scratch, made)
 }
 
@@ -209,3 +213,6 @@ func (r Recipe) programs(tree debian.Tree) []string {
 	slices.Sort(names)
 	return slices.Compact(append([]string{r.server()}, slices.DeleteFunc(names, func(n string) bool { return n == r.server() })...))
 }
+
+// Recipe is what the root directory was made of.
+func (r Root) Recipe() Recipe { return Recipe{Name: r.Name, Flavour: r.Flavour, Suite: r.Suite} }
