@@ -1,7 +1,8 @@
 # Each target with a text behind ## appears in "make help".
 
-VERSION ?= 0.1.0
-IMG     ?= registry.seang.org/redis-operator:v$(VERSION)
+VERSION     ?= 0.1.0
+DEFAULT_IMG := registry.seang.org/redis-operator:v$(VERSION)
+IMG         ?= $(DEFAULT_IMG)
 
 # Installs go to the cluster of KUBECONFIG where it is given, else to an embedded one.
 export KUBECONFIG
@@ -16,7 +17,7 @@ export CGO_ENABLED := 0
 
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 STAGES  := go run ./test/stages
-CLUSTER := go run -C test/cluster . --name $(CLUSTER_NAME)
+CLUSTER  = $(CURDIR)/bin/cluster --name $(CLUSTER_NAME)
 IMAGES  := go run -C test/images .
 GOTEST  := $(TOOL) gotestsum --format pkgname-and-test-fails --hide-summary=skipped -- -timeout 30m
 LINT    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/redis-operator/lint-$(shell cat tools/go.sum tools/lint/*.go | sha256sum | cut -c1-12)
@@ -31,22 +32,28 @@ each     = for m in $(1); do echo "module $$(cd $$m; go list -m)"; (cd $$m; $(2)
 each-module = $(call each,$(OWN),$(1)); export GOFLAGS="$${GOFLAGS:-} -trimpath"; \
 	$(call each,$(filter-out %/containerd,$(WRAPPED)),$(1))
 
+# Without KUBECONFIG: kubectl, images and addresses of the embedded cluster.
+in-cluster = $(if $(KUBECONFIG),,$(CLUSTER) exec --)
+kubectl    = $(in-cluster) kubectl
+
+.NOTPARALLEL:
+
 ##@ Everyday
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@/ {print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the operator into bin/manager
 	go build -trimpath -ldflags '-s -w' -o bin/manager .
 
 generate: manifests ## write all that is generated: deep copies, CRD, RBAC, reference
 	$(TOOL) controller-gen object paths=./api/...
-	$(TOOL) crd-ref-docs --source-path=api --config=docs/reference/config.yaml --renderer=markdown --output-path=docs/reference/api.md
+	$(TOOL) crd-ref-docs --source-path=api --config=docs/reference/config.yaml --renderer=markdown --log-level=ERROR --output-path=docs/reference/api.md
 
 manifests: ## write config/crd, config/rbac/role.yaml and the image in config/manager
 	$(TOOL) controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	$(TOOL) controller-gen rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
-	cd config/manager && $(TOOL) kustomize edit set image controller=registry.seang.org/redis-operator:v$(VERSION)
+	cd config/manager && $(TOOL) kustomize edit set image controller=$(DEFAULT_IMG)
 
 fmt: $(LINT) ## format the code
 	@$(call each,$(OWN),$(LINT) fmt -c $(CURDIR)/.golangci.yml ./...)
@@ -94,10 +101,61 @@ test-unit: ## tests that need nothing but Go
 	@$(call each,$(OWN),$(unit) $(GOTEST) -short ./...)
 
 test-redis: ## tests against real Redis and Valkey servers
-	@roots=$$($(IMAGES) roots); REDIS_ROOTS=$$roots $(GOTEST) ./internal/...
+	@export REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(GOTEST) ./internal/...
 
-test-api: ## tests against a real API server
-	@assets=$$($(CLUSTER) build kubernetes); KUBEBUILDER_ASSETS=$$assets $(GOTEST) ./api/... ./controllers/... ./internal/... ./config/...
+test-api: bin/cluster ## tests against a real API server
+	@export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes); $(GOTEST) ./api/... ./config/... ./controllers/... ./internal/...
 
 test-cluster: ## tests of the embedded Kubernetes and of the images
 	@$(call each,test/cluster test/images,$(GOTEST) ./...)
+
+test-e2e: CLUSTER_NAME := e2e
+test-e2e: bin/cluster ## tests of the operator on a real Kubernetes, removed afterwards
+	@$(if $(KUBECONFIG),,trap '$(CLUSTER) down' EXIT;) $(MAKE) deploy CLUSTER_NAME=$(CLUSTER_NAME); \
+	$(call each,.,$(GOTEST) -count 1 $(if $(in-cluster),-exec '$(in-cluster)') ./test/e2e/...)
+
+##@ Benchmarks
+
+ONLY ?=
+OUT  ?=
+
+bench: deploy ## run benchmarks: ONLY=name,… OUT=file.json
+	@go run $(if $(in-cluster),-exec '$(in-cluster)') ./test/bench -only '$(ONLY)' -out '$(OUT)'
+
+##@ Embedded Kubernetes
+
+bin/cluster:
+	@go build -C test/cluster -o $(CURDIR)/$@ .
+
+cluster-up: bin/cluster ## start an embedded Kubernetes, or repair what does not run of it
+	@$(CLUSTER) up
+
+cluster-down: bin/cluster ## remove it without a trace
+	@$(CLUSTER) down
+
+cluster-status: bin/cluster ## show its processes and nodes, and how to reach it
+	@$(CLUSTER) status
+
+cluster-load: bin/cluster images ## put the project's images into its registry
+	@$(CLUSTER) load $$(cat bin/images)
+
+images: build ## build the images of the operator, and of Redis for the embedded cluster
+	@$(IMAGES) build
+
+##@ The operator on a cluster
+
+deploy: $(if $(KUBECONFIG),,cluster-up cluster-load) ## install the operator from config/
+	@$(TOOL) kustomize build config/default | sed 's#$(DEFAULT_IMG)#$(IMG)#' | $(kubectl) apply --server-side -f -
+	@$(kubectl) -n redis-operator-system rollout status deployment/redis-operator-controller-manager --timeout 2m
+
+undeploy: ## remove the operator and, with its CRD, all RedisClusters
+	@$(TOOL) kustomize build config/default | $(kubectl) delete --ignore-not-found -f -
+
+demo: deploy ## show a RedisCluster live through writes, the loss of its primary and scaling
+	@go run $(if $(in-cluster),-exec '$(in-cluster)') ./test/demo
+
+demo-down: bin/cluster ## remove what the demo made
+	@$(CLUSTER) down
+
+# All targets are commands, bin/cluster included: go build knows what is up to date.
+.PHONY: bin/cluster $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
