@@ -34,7 +34,7 @@ func (r result) verdict() string {
 }
 
 // budgetRow matches a row "| `stage` | … | warm | cold |", both in minutes.
-var budgetRow = regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|.*\\| *([0-9.]+) *\\| *([0-9.]+) *\\|$")
+var budgetRow = regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)` \\|.*\\| *([0-9.]+) *\\| *([0-9.]+) *\\|$")
 
 // parseBudgets reads the table of budgets in a Markdown text.
 func parseBudgets(markdown string) (map[string]budget, error) {

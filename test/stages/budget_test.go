@@ -16,10 +16,10 @@ func TestParseBudgets(t *testing.T) {
 		want     map[string]budget
 	}{
 		"rows of stages are read, header and prose are not": {
-			markdown: "| stage | what | warm | cold |\n|---|---|---|---|\n| `lint` | style | 0.5 | 10 |\n| `test-unit` | a, b | 1 | 2.5 |\n\nText `x` 3.\n",
+			markdown: "| stage | what | warm | cold |\n|---|---|---|---|\n| `lint` | style | 0.5 | 10 |\n| `test-e2e` | a, b | 1 | 2.5 |\n\nText `x` 3.\n",
 			want: map[string]budget{
-				"lint":      {warm: 30 * time.Second, cold: 10 * time.Minute},
-				"test-unit": {warm: time.Minute, cold: 150 * time.Second},
+				"lint":     {warm: 30 * time.Second, cold: 10 * time.Minute},
+				"test-e2e": {warm: time.Minute, cold: 150 * time.Second},
 			},
 		},
 		"a row without figures is no budget": {
