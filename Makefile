@@ -3,6 +3,10 @@
 VERSION     ?= 0.1.0
 DEFAULT_IMG := registry.seang.org/redis-operator:v$(VERSION)
 IMG         ?= $(DEFAULT_IMG)
+# The default Redis of config/manager, and what to deploy in its place: an embedded
+# cluster runs an image that is built from Debian's packages.
+DEFAULT_REDIS_IMG := $(shell sed -n 's/.*value: \(.*redis:.*\)/\1/p' config/manager/manager.yaml)
+REDIS_IMG         ?= $(if $(KUBECONFIG),$(DEFAULT_REDIS_IMG),docker.io/library/redis:8.0)
 
 # Installs go to the cluster of KUBECONFIG where it is given, else to an embedded one.
 export KUBECONFIG
@@ -44,7 +48,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^##@/ {print "\n" substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the operator into bin/manager
-	go build -trimpath -ldflags '-s -w' -o bin/manager .
+	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=v$(VERSION)' -o bin/manager .
 
 generate: manifests ## write all that is generated: deep copies, CRD, RBAC, reference
 	$(TOOL) controller-gen object paths=./api/...
@@ -136,16 +140,17 @@ cluster-down: bin/cluster ## remove it without a trace
 cluster-status: bin/cluster ## show its processes and nodes, and how to reach it
 	@$(CLUSTER) status
 
-cluster-load: bin/cluster images ## put the project's images into its registry
-	@$(CLUSTER) load $$(cat bin/images)
+cluster-load: bin/cluster ## build the images and put them into its registry
+	@$(CLUSTER) load $$($(MAKE) --no-print-directory images)
 
-images: build ## build the images of the operator, and of Redis for the embedded cluster
+images: ## build the images of the operator, Redis and Valkey, and print REFERENCE=FILE of each
 	@$(IMAGES) build
+	@$(IMAGES) build operator --source $(CURDIR) --version v$(VERSION)
 
 ##@ The operator on a cluster
 
 deploy: $(if $(KUBECONFIG),,cluster-up cluster-load) ## install the operator from config/
-	@$(TOOL) kustomize build config/default | sed 's#$(DEFAULT_IMG)#$(IMG)#' | $(kubectl) apply --server-side -f -
+	@$(TOOL) kustomize build config/default | sed 's#$(DEFAULT_IMG)#$(IMG)#; s#$(DEFAULT_REDIS_IMG)#$(REDIS_IMG)#' | $(kubectl) apply --server-side -f -
 	@$(kubectl) -n redis-operator-system rollout status deployment/redis-operator-controller-manager --timeout 2m
 
 undeploy: ## remove the operator and, with its CRD, all RedisClusters
