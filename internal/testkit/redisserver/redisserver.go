@@ -38,23 +38,31 @@ type Server struct {
 // next makes the loopback addresses of one test process distinct.
 var next atomic.Uint32
 
-// Binary returns the path of a server, and fails the test with the command that
-// makes it if there is none.
+// EnvRoots names the root directories of the servers, separated by colons.
+const EnvRoots = "REDIS_ROOTS"
+
+// Binary returns the path of a server. A test is skipped where the environment
+// names no servers, and fails where it names them and this one is missing.
 func Binary(t testing.TB, flavour string) string {
 	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatalf("find the cache directory: %v", err)
+	roots := filepath.SplitList(os.Getenv(EnvRoots))
+	if len(roots) == 0 {
+		t.Skipf("needs real servers, named in %s: run make test-redis", EnvRoots)
 	}
 	name := "redis-server"
 	if strings.HasPrefix(flavour, "valkey") {
 		name = "valkey-server"
 	}
-	path := filepath.Join(cache, "redis-operator", "redis", flavour, "bin", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("no %s on this machine (%v): run go run -C test/images . roots", flavour, err)
+	for _, root := range roots {
+		if path := filepath.Join(root, "bin", name); filepath.Base(root) == flavour {
+			if _, err := os.Stat(path); err != nil {
+				t.Fatalf("%s: %v", flavour, err)
+			}
+			return path
+		}
 	}
-	return path
+	t.Fatalf("%s names no root of %s: %v", EnvRoots, flavour, roots)
+	return ""
 }
 
 // Start starts a server of the flavour with the operator's own configuration
