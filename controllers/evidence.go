@@ -38,10 +38,22 @@ func (s *scope) setSyncTargets(record *v1alpha1.Record) {
 			p.epoch, p.syncTarget = record.Epoch, 0
 		}
 		if p.syncTarget == 0 && m.Info.PrimaryHost == primary.IP {
-			p.syncTarget = max(primary.Info.Offset, 1)
+			p.syncTarget = syncTarget(record, primary, m)
 		}
 		m.SyncTarget = p.syncTarget
 	}
+}
+
+// syncTarget is the offset that proves the member in sync. The record proves it
+// for a process that was in sync before the operator restarted and whose link
+// still stands.
+func syncTarget(record *v1alpha1.Record, primary, m *plan.Member) int64 {
+	for _, h := range record.MayHold {
+		if h.InSync && h.MemberID == m.ID() && m.Info.LinkUp {
+			return 1
+		}
+	}
+	return max(primary.Info.Offset, 1)
 }
 
 func (s *scope) recordedPrimary(record *v1alpha1.Record) *plan.Member {

@@ -40,15 +40,9 @@ func (r *RedisClusterReconciler) do(ctx context.Context, s *scope, step plan.Ste
 	case plan.Detach:
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Detach(ctx) })
 	case plan.Serve:
-		return r.on(ctx, s, step.Member, func(m *admin.Member) error {
-			err := m.ConfigSet(ctx, map[string]string{"replica-serve-stale-data": "yes"})
-			s.memory.pod(step.Member.PodUID).serving = err == nil
-			return err
-		})
+		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Serve(ctx) })
 	case plan.SetLease:
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.SetMinReplicas(ctx, step.Replicas, plan.MaxLagSeconds) })
-	case plan.CutClients:
-		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.KillNormalClients(ctx) })
 	}
 	return fmt.Errorf("no code does the step %s", stepName(step))
 }
@@ -95,11 +89,13 @@ func (s *scope) wrote(cluster *v1alpha1.RedisCluster) {
 func (r *RedisClusterReconciler) pointService(ctx context.Context, s *scope, pod string) error {
 	in := s.input()
 	in.Primary = pod
-	_, err := s.apply.Apply(ctx, resources.PrimaryService(in), &corev1.Service{})
-	if err == nil {
-		s.facts.Service = pod
+	if _, err := s.apply.Apply(ctx, resources.PrimaryService(in), &corev1.Service{}); err != nil {
+		return err
 	}
-	return err
+	s.facts.Service = pod
+	s.memory.service = pod
+	s.memory.serviceVersion = s.apply.Written["Service "+s.cluster.Namespace+"/"+naming.PrimaryService(s.cluster.Name)].ResourceVersion
+	return nil
 }
 
 // label sets the role label of a pod, unless the pod was replaced.
@@ -118,7 +114,8 @@ func (r *RedisClusterReconciler) label(ctx context.Context, s *scope, step plan.
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("label pod %s with role %q: %w", step.Pod, step.Role, err)
 	}
-	s.memory.pod(pod.UID).label = &step.Role
+	p := s.memory.pod(pod.UID)
+	p.label, p.version = step.Role, changed.ResourceVersion
 	return nil
 }
 

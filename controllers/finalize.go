@@ -83,7 +83,7 @@ func (r *RedisClusterReconciler) releaseVolumes(ctx context.Context, s *scope) e
 	retain := storage != nil && storage.ReclaimPolicy == v1alpha1.ReclaimRetain
 	for _, claim := range claims {
 		if retain {
-			err = r.keepRecord(ctx, claim, closed(s.cluster.Status.Record))
+			err = r.keepRecord(ctx, s, claim, closed(s.cluster.Status.Record))
 		} else {
 			err = r.deleteClaim(ctx, claim, "the RedisCluster was deleted and its volumes are not retained")
 		}

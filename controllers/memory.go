@@ -1,13 +1,13 @@
 package controllers
 
 import (
-	"strconv"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/kube"
 	"seang.org/operator/internal/redis/conf"
 	"seang.org/operator/internal/redis/plan"
 )
@@ -18,6 +18,13 @@ import (
 type memory struct {
 	// written is the RedisCluster as of our last write; the cache may be behind.
 	written *v1alpha1.RedisCluster
+	// children as they were written last.
+	children kube.Writes
+	// service is the pod that the primary Service was made to select at
+	// serviceVersion; the cache may be behind.
+	service, serviceVersion string
+	// claims holds the resource version of our last write to each volume claim.
+	claims map[types.UID]string
 	// pods by UID.
 	pods map[types.UID]*podMemory
 	// detachedSince is when every holder was first seen detached from the
@@ -42,22 +49,20 @@ type podMemory struct {
 	// epoch and offset that the process must acknowledge to be in sync.
 	epoch      int64
 	syncTarget int64
-	// label is the role that was written last; the cache may be behind. Nil if
-	// none was written.
-	label *string
+	// label is the role that was written last, and version the pod's resource
+	// version after our last write; the cache may be behind.
+	label, version string
 	// passwordHash of the application that was set last.
 	passwordHash string
 	// config was set and read back; defaults are what its directives had before.
 	config, defaults map[string]string
-	// serving says that the process answers reads while its link is down.
-	serving bool
 }
 
 // newest returns the RedisCluster as read, with the status of our last write if
 // the cache does not have it yet.
 func (m *memory) newest(read *v1alpha1.RedisCluster) *v1alpha1.RedisCluster {
 	read = read.DeepCopy()
-	if m.written == nil || m.written.UID != read.UID || !older(read.ResourceVersion, m.written.ResourceVersion) {
+	if m.written == nil || m.written.UID != read.UID || !kube.Older(read.ResourceVersion, m.written.ResourceVersion) {
 		m.written = nil
 		return read
 	}
@@ -65,13 +70,6 @@ func (m *memory) newest(read *v1alpha1.RedisCluster) *v1alpha1.RedisCluster {
 	read.Finalizers = m.written.Finalizers
 	read.ResourceVersion = m.written.ResourceVersion
 	return read
-}
-
-// older compares resource versions, which are numbers that grow.
-func older(a, b string) bool {
-	x, errX := strconv.ParseUint(a, 10, 64)
-	y, errY := strconv.ParseUint(b, 10, 64)
-	return errX == nil && errY == nil && x < y
 }
 
 // wrote remembers a write of ours.
@@ -92,7 +90,7 @@ func (p *podMemory) answered(runID string) (isNew bool) {
 		p.proof = plan.NotProved
 		return false
 	}
-	*p = podMemory{runID: runID, label: p.label}
+	*p = podMemory{runID: runID, label: p.label, version: p.version}
 	return true
 }
 
@@ -112,7 +110,7 @@ func (m *memories) of(key types.NamespacedName) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.byKey[key] == nil {
-		m.byKey[key] = &memory{pods: map[types.UID]*podMemory{}}
+		m.byKey[key] = &memory{children: kube.Writes{}, claims: map[types.UID]string{}, pods: map[types.UID]*podMemory{}}
 	}
 	return m.byKey[key]
 }

@@ -14,8 +14,8 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/kube"
 	"seang.org/operator/internal/naming"
-	"seang.org/operator/internal/redis"
 	"seang.org/operator/internal/redis/admin"
 	"seang.org/operator/internal/redis/plan"
 )
@@ -40,12 +40,9 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 		Members:    s.places(),
 		Gone:       map[types.UID]plan.Proof{},
 	}
-	service := &corev1.Service{}
-	key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: naming.PrimaryService(s.cluster.Name)}
-	if err := client.IgnoreNotFound(r.Get(ctx, key, service)); err != nil {
-		return fmt.Errorf("read Service %s: %w", key, err)
+	if s.facts.Service, err = r.servicePod(ctx, s); err != nil {
+		return err
 	}
-	s.facts.Service = service.Spec.Selector[naming.LabelPodName]
 	if s.memory.syncing {
 		r.requestAcks(ctx, s)
 	}
@@ -70,6 +67,19 @@ func (r *RedisClusterReconciler) requestAcks(ctx context.Context, s *scope) {
 	}
 }
 
+// servicePod is the pod that the primary Service selects.
+func (r *RedisClusterReconciler) servicePod(ctx context.Context, s *scope) (string, error) {
+	service := &corev1.Service{}
+	key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: naming.PrimaryService(s.cluster.Name)}
+	if err := client.IgnoreNotFound(r.Get(ctx, key, service)); err != nil {
+		return "", fmt.Errorf("read Service %s: %w", key, err)
+	}
+	if kube.Older(service.ResourceVersion, s.memory.serviceVersion) {
+		return s.memory.service, nil
+	}
+	return service.Spec.Selector[naming.LabelPodName], nil
+}
+
 // observeObjects reads the StatefulSet and the pods.
 func (r *RedisClusterReconciler) observeObjects(ctx context.Context, s *scope) error {
 	s.statefulSet = &appsv1.StatefulSet{}
@@ -85,12 +95,19 @@ func (r *RedisClusterReconciler) observeObjects(ctx context.Context, s *scope) e
 		return fmt.Errorf("list the pods of %s: %w", s.cluster.Name, err)
 	}
 	s.pods = map[string]*corev1.Pod{}
+	keep := map[admin.Key]bool{}
 	for i := range pods.Items {
+		keep[keyOf(&pods.Items[i])] = true
 		if _, ok := naming.Ordinal(s.cluster.Name, pods.Items[i].Name); ok {
 			s.pods[pods.Items[i].Name] = &pods.Items[i]
 		}
 	}
+	r.Members.Retain(s.cluster.Namespace, s.cluster.Name, keep)
 	return nil
+}
+
+func keyOf(pod *corev1.Pod) admin.Key {
+	return admin.Key{Namespace: pod.Namespace, Pod: pod.Name, UID: string(pod.UID)}
 }
 
 // places returns a member for each pod and each wanted ordinal, by ordinal.
@@ -121,7 +138,7 @@ func (r *RedisClusterReconciler) ask(ctx context.Context, s *scope) {
 		if m.IP == "" {
 			continue
 		}
-		group.Go(func() { m.Info, m.Proof = r.askOne(ctx, s, m) })
+		group.Go(func() { r.askOne(ctx, s, m) })
 	}
 	group.Wait()
 	for i := range s.facts.Members {
@@ -132,25 +149,22 @@ func (r *RedisClusterReconciler) ask(ctx context.Context, s *scope) {
 	}
 }
 
-func (r *RedisClusterReconciler) askOne(ctx context.Context, s *scope, m *plan.Member) (*redis.Info, plan.Proof) {
-	member, err := r.member(ctx, s, m.Pod)
-	if err == nil {
-		var info redis.Info
-		if info, err = member.Info(ctx); err == nil {
-			return &info, plan.NotProved
+// askOne reads what one process says; a connection that broke under the question
+// is dialled once more, and what that dial says is the proof, or the answer.
+func (r *RedisClusterReconciler) askOne(ctx context.Context, s *scope, m *plan.Member) {
+	for range 2 {
+		member, err := r.member(ctx, s, m.Pod)
+		if errors.Is(err, admin.ErrRefused) {
+			m.Proof = plan.ProofRefused
 		}
-		// The connection broke under the question: what a fresh dial says is
-		// the proof, or the answer.
-		if member, err = r.member(ctx, s, m.Pod); err == nil {
-			if info, err = member.Info(ctx); err == nil {
-				return &info, plan.NotProved
-			}
+		if err != nil {
+			return
+		}
+		if info, err := member.Info(ctx); err == nil {
+			m.Info, m.Serving = &info, member.Serving()
+			return
 		}
 	}
-	if errors.Is(err, admin.ErrRefused) {
-		return nil, plan.ProofRefused
-	}
-	return nil, plan.NotProved
 }
 
 // member returns the connection to a pod's process, dialling if there is none.
@@ -160,7 +174,7 @@ func (r *RedisClusterReconciler) member(ctx context.Context, s *scope, pod strin
 		return nil, fmt.Errorf("pod %s: %w", pod, admin.ErrUnreachable)
 	}
 	return r.Members.Connect(ctx, admin.Target{
-		Key:         admin.Key{Namespace: p.Namespace, Pod: p.Name, UID: string(p.UID)},
+		Key:         keyOf(p),
 		Address:     admin.Address(p.Status.PodIP),
 		Credentials: s.credentials,
 	})
@@ -176,13 +190,12 @@ func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
 			continue
 		}
 		p := memory.pod(m.PodUID)
-		if p.label != nil {
-			m.Role = *p.label
+		if kube.Older(s.pods[m.Pod].ResourceVersion, p.version) {
+			m.Role = p.label
 		}
 		switch {
 		case m.Info != nil:
 			p.answered(m.Info.RunID)
-			m.Serving = p.serving
 		case m.Proof == plan.NotProved && p.proof != plan.NotProved:
 			m.Proof = p.proof
 		default:

@@ -80,7 +80,7 @@ func (r *RedisClusterReconciler) Reconcile(ctx context.Context, request ctrl.Req
 // error: the other steps go on with what runs.
 func (r *RedisClusterReconciler) pass(ctx context.Context, s *scope) error {
 	if s.paused() {
-		return r.observe(ctx, s)
+		return r.reconcileNothing(ctx, s)
 	}
 	for _, step := range []func(context.Context, *scope) error{
 		r.reconcileFinalizer,

@@ -11,6 +11,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/kube"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis/conf"
 	"seang.org/operator/internal/redis/plan"
@@ -76,6 +77,10 @@ func (s *scope) keepMemory() {
 // resizeMember does the next thing for one member; true if nothing is left.
 func (r *RedisClusterReconciler) resizeMember(ctx context.Context, s *scope, m *plan.Member, limit, goal int64) (bool, error) {
 	pod := s.pods[m.Pod]
+	memory := s.memory.pod(pod.UID)
+	if kube.Older(pod.ResourceVersion, memory.version) {
+		return m.Info.MaxMemory == goal, nil // Not seen yet what we wrote.
+	}
 	asked, actual := memoryLimits(pod)
 	if m.Info.MaxMemory > goal || (m.Info.MaxMemory < goal && asked == limit && actual == limit) {
 		if err := r.setMaxMemory(ctx, s, m, goal); err != nil {
@@ -84,7 +89,7 @@ func (r *RedisClusterReconciler) resizeMember(ctx context.Context, s *scope, m *
 		m.Info.MaxMemory = goal
 	}
 	if asked != limit {
-		return false, r.resizePod(ctx, pod, limit)
+		return false, r.resizePod(ctx, pod, memory, limit)
 	}
 	return actual == limit && m.Info.MaxMemory == goal, nil
 }
@@ -115,14 +120,16 @@ func memoryLimits(pod *corev1.Pod) (asked, actual int64) {
 }
 
 // resizePod changes the limit in place; the kubelet applies it without a restart.
-func (r *RedisClusterReconciler) resizePod(ctx context.Context, pod *corev1.Pod, limit int64) error {
+func (r *RedisClusterReconciler) resizePod(ctx context.Context, pod *corev1.Pod, memory *podMemory, limit int64) error {
 	quantity := resource.NewQuantity(limit, resource.BinarySI).String()
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"containers":[{"name":%q,"resources":{"requests":{"memory":%q},"limits":{"memory":%q}}}]}}`,
 		pod.UID, naming.ContainerRedis, quantity, quantity)
-	err := r.SubResource("resize").Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(patch)))
+	changed := pod.DeepCopy()
+	err := r.SubResource("resize").Patch(ctx, changed, client.RawPatch(types.StrategicMergePatchType, []byte(patch)))
 	if err != nil {
 		return fmt.Errorf("resize pod %s to %s: %w", pod.Name, quantity, err)
 	}
+	memory.label, memory.version = changed.Labels[naming.LabelRole], changed.ResourceVersion
 	logf.FromContext(ctx).Info("pod resized", "pod", pod.Name, "memory", quantity)
 	return nil
 }

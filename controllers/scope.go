@@ -58,7 +58,7 @@ func (r *RedisClusterReconciler) newScope(cluster *v1alpha1.RedisCluster) *scope
 	return &scope{
 		cluster: cluster,
 		memory:  memory,
-		apply:   &kube.Applier{Client: r.Client, Live: r.Live, Owner: cluster, Scheme: r.Scheme},
+		apply:   &kube.Applier{Client: r.Client, Live: r.Live, Owner: cluster, Written: memory.children},
 		now:     r.Clock.Now(),
 		limit:   cluster.Spec.MemoryLimit.Value(),
 

@@ -135,6 +135,20 @@ func (r *RedisClusterReconciler) applySecret(ctx context.Context, s *scope, want
 	return err
 }
 
+// reconcileNothing looks at the members of a paused cluster and changes nothing.
+func (r *RedisClusterReconciler) reconcileNothing(ctx context.Context, s *scope) error {
+	system, err := r.secret(ctx, s, naming.SystemSecret(s.cluster.Name))
+	if err != nil {
+		return err
+	}
+	password := string(system.Data[naming.KeyOperatorPassword])
+	if password == "" {
+		password = s.memory.passwords.Operator
+	}
+	s.credentials = admin.Credentials{User: naming.UserOperator, Password: password}
+	return r.observe(ctx, s)
+}
+
 // givenPassword is the password of the user's own Secret, or empty with the
 // spec rejected if it cannot be used: the password in force stays.
 func (r *RedisClusterReconciler) givenPassword(ctx context.Context, s *scope, auth *v1alpha1.AuthSpec) (string, error) {

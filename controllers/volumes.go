@@ -11,6 +11,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/kube"
 	"seang.org/operator/internal/naming"
 )
 
@@ -40,7 +41,7 @@ func (r *RedisClusterReconciler) reconcileVolumes(ctx context.Context, s *scope)
 		ordinal, _ := naming.Ordinal(s.cluster.Name, pod)
 		switch {
 		case ordinal < s.wanted():
-			err = r.keepRecord(ctx, claim, volumeRecord(s.cluster.Status.Record))
+			err = r.keepRecord(ctx, s, claim, volumeRecord(s.cluster.Status.Record))
 		case s.pods[pod] == nil && len(s.decision.InSync) >= int(s.cluster.Spec.Replicas):
 			err = r.deleteClaim(ctx, claim, "its member was scaled away and the others are in sync")
 		}
@@ -73,8 +74,8 @@ func closed(record *v1alpha1.Record) *v1alpha1.Record {
 	return out
 }
 
-func (r *RedisClusterReconciler) keepRecord(ctx context.Context, claim *corev1.PersistentVolumeClaim, record *v1alpha1.Record) error {
-	if record == nil {
+func (r *RedisClusterReconciler) keepRecord(ctx context.Context, s *scope, claim *corev1.PersistentVolumeClaim, record *v1alpha1.Record) error {
+	if record == nil || kube.Older(claim.ResourceVersion, s.memory.claims[claim.UID]) {
 		return nil
 	}
 	text, err := json.Marshal(record)
@@ -85,10 +86,12 @@ func (r *RedisClusterReconciler) keepRecord(ctx context.Context, claim *corev1.P
 		return nil
 	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, claim.UID, naming.AnnotationRecord, text)
-	err = r.Patch(ctx, claim.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(naming.FieldOwner))
+	changed := claim.DeepCopy()
+	err = r.Patch(ctx, changed, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(naming.FieldOwner))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("keep the record with the volume claim %s: %w", claim.Name, err)
 	}
+	s.memory.claims[claim.UID] = changed.ResourceVersion
 	return nil
 }
 

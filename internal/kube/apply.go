@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,8 +32,23 @@ type Applier struct {
 	Live client.Reader
 	// Owner controls the children.
 	Owner client.Object
-	// Scheme knows the kinds of the children.
-	Scheme *runtime.Scheme
+	// Written remembers the last write of each child between passes, so that a
+	// cache that is behind does not lead to a second one.
+	Written Writes
+}
+
+// Writes holds what was written last, by kind and name.
+type Writes map[string]Write
+
+// Write is one write of a child.
+type Write struct{ Hash, ResourceVersion string }
+
+// Older says that one resource version is older than another: within one
+// resource they are numbers that grow.
+func Older(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	return errX == nil && errY == nil && x < y
 }
 
 // Changed tells what a call of Apply did.
@@ -69,6 +85,9 @@ func (a *Applier) ApplyTo(ctx context.Context, wanted any, current client.Object
 	if !found {
 		return Created, a.write(ctx, desired, what, false)
 	}
+	if last := a.Written[what]; last.Hash == hash(desired) && Older(current.GetResourceVersion(), last.ResourceVersion) {
+		return Unchanged, nil
+	}
 	if !metav1.IsControlledBy(current, a.Owner) {
 		return Unchanged, fmt.Errorf("%s %w", what, ErrNameConflict)
 	}
@@ -104,10 +123,16 @@ func (a *Applier) write(ctx context.Context, desired *unstructured.Unstructured,
 	if force {
 		options = append(options, client.ForceOwnership)
 	}
+	wrote := hash(desired)
 	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), options...); err != nil {
 		return fmt.Errorf("apply %s: %w", what, err)
 	}
+	a.Written[what] = Write{Hash: wrote, ResourceVersion: desired.GetResourceVersion()}
 	return nil
+}
+
+func hash(desired *unstructured.Unstructured) string {
+	return desired.GetAnnotations()[naming.AnnotationApplied]
 }
 
 // stamp turns an apply configuration into unstructured form with an annotation

@@ -34,6 +34,7 @@ type Member struct {
 	pool        *Pool
 	client      rueidis.Client
 	runID       string
+	serving     atomic.Bool
 	dead        atomic.Bool
 	done        chan struct{}
 	ended       sync.Once
@@ -79,6 +80,12 @@ func dial(ctx context.Context, target Target, pool *Pool) (*Member, error) {
 		return nil, err
 	}
 	m.runID = info.RunID
+	serve, err := m.ConfigGet(ctx, serveStale)
+	if err != nil {
+		m.close()
+		return nil, err
+	}
+	m.serving.Store(serve[serveStale] == "yes")
 	return m, nil
 }
 
@@ -141,6 +148,21 @@ func (m *Member) watch() {
 			m.pool.changed(m.key)
 		}
 	}
+}
+
+// serveStale is the directive by which a replica answers reads without a link.
+const serveStale = "replica-serve-stale-data"
+
+// Serving says that the process answers reads while its link is down.
+func (m *Member) Serving() bool { return m.serving.Load() }
+
+// Serve makes the process answer reads while its link is down.
+func (m *Member) Serve(ctx context.Context) error {
+	err := m.ConfigSet(ctx, map[string]string{serveStale: "yes"})
+	if err == nil {
+		m.serving.Store(true)
+	}
+	return err
 }
 
 // RunID of the process that the connection leads to.

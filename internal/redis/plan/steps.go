@@ -65,12 +65,6 @@ type (
 		Member   v1alpha1.MemberID
 		Replicas int
 	}
-	// CutClients closes the connections of applications to the member, which
-	// was a primary, so that they find the new one.
-	CutClients struct {
-		Why
-		Member v1alpha1.MemberID
-	}
 )
 
 // Wait says what keeps the cluster from being as asked.
