@@ -1,0 +1,120 @@
+package oracle
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// Target is how to reach a Redis.
+type Target struct {
+	// Address is host:port of a Service.
+	Address string
+	// Username and Password log in.
+	Username, Password string
+}
+
+// Timeouts of a client that wants to notice a failover.
+const (
+	dialTimeout    = time.Second
+	commandTimeout = 3 * time.Second
+	// waitTimeout is that of WAIT: below commandTimeout.
+	waitTimeout = time.Second
+	// pageSize bounds the reply of one read.
+	pageSize = 10_000
+)
+
+// errNotConfirmed: the write was acknowledged, its WAIT did not answer.
+var errNotConfirmed = errors.New("acknowledged, but the connection broke before WAIT answered")
+
+// replyError is an error that Redis answered with.
+type replyError struct{ text string }
+
+func (e *replyError) Error() string { return e.text }
+
+// connection is one TCP connection: it is never dialled again, for WAIT speaks
+// of the writes of its own connection only.
+type connection struct{ client rueidis.Client }
+
+func dial(ctx context.Context, target Target) (*connection, error) {
+	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", target.Address)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", target.Address, err)
+	}
+	var used atomic.Bool
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{target.Address}, Username: target.Username, Password: target.Password,
+		ForceSingleClient: true, AlwaysPipelining: true, PipelineMultiplex: -1,
+		DisableRetry: true, DisableCache: true, ClientSetInfo: rueidis.DisableClientSetInfo,
+		ConnWriteTimeout: commandTimeout,
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			if used.Swap(true) {
+				return nil, net.ErrClosed
+			}
+			return conn, nil
+		},
+	})
+	if err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("log in at %s: %w", target.Address, err)
+	}
+	return &connection{client: client}, nil
+}
+
+// Close ends the connection; nil has none.
+func (c *connection) Close() {
+	if c != nil {
+		c.client.Close()
+	}
+}
+
+// append adds a number to a list, and says whether a replica confirmed it.
+func (c *connection) append(ctx context.Context, key string, n int64, confirm bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
+	defer cancel()
+	commands := rueidis.Commands{c.client.B().Rpush().Key(key).Element(strconv.FormatInt(n, 10)).Build()}
+	if confirm {
+		// Built by hand: the library gives a blocking command a connection of its own.
+		commands = append(commands, c.client.B().Arbitrary("WAIT", "1", strconv.FormatInt(waitTimeout.Milliseconds(), 10)).Build())
+	}
+	replies := c.client.DoMulti(ctx, commands...)
+	if err := replies[0].Error(); err != nil {
+		if reply, ok := rueidis.IsRedisErr(err); ok {
+			return false, &replyError{text: reply.Error()}
+		}
+		return false, fmt.Errorf("append to %s: %w", key, err)
+	}
+	if !confirm {
+		return false, nil
+	}
+	replicas, err := replies[1].AsInt64()
+	if err != nil {
+		return false, errNotConfirmed
+	}
+	return replicas >= 1, nil
+}
+
+// list reads a whole list.
+func (c *connection) list(ctx context.Context, key string) ([]string, error) {
+	var all []string
+	for {
+		from := int64(len(all))
+		ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+		page, err := c.client.Do(ctx, c.client.B().Lrange().Key(key).Start(from).Stop(from+pageSize-1).Build()).AsStrSlice()
+		cancel()
+		if err != nil {
+			return nil, fmt.Errorf("read the list %s: %w", key, err)
+		}
+		all = append(all, page...)
+		if len(page) < pageSize {
+			return all, nil
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+// writer is one client with one connection at a time. Its fields are read after
+// it ended.
+type writer struct {
+	key          string
+	confirms     bool
+	pace         time.Duration
+	target       Target
+	acknowledged func()
+
+	next        int64
+	confirmed   []int64
+	unconfirmed []int64
+	unanswered  int
+	refused     map[string]int
+}
+
+// run writes until ctx ends, through a new connection whenever the last one
+// broke or led to a server that takes no writes.
+func (w *writer) run(ctx context.Context) {
+	w.refused = map[string]int{}
+	ticker := time.NewTicker(w.pace)
+	defer ticker.Stop()
+	var conn *connection
+	defer func() { conn.Close() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if conn == nil {
+			var err error
+			if conn, err = dial(ctx, w.target); err != nil {
+				conn = nil
+				w.awaitRetry(ctx)
+				continue
+			}
+		}
+		if !w.write(ctx, conn) {
+			conn.Close()
+			conn = nil
+		}
+	}
+}
+
+// retryInterval is the time between two dials, as of an eager client.
+const retryInterval = 5 * time.Millisecond
+
+func (w *writer) awaitRetry(ctx context.Context) {
+	timer := time.NewTimer(retryInterval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// write appends the next number; false means that the connection is of no more
+// use. A number whose fate is unknown is never written again.
+func (w *writer) write(ctx context.Context, conn *connection) bool {
+	n := w.next
+	confirmed, err := conn.append(ctx, w.key, n, w.confirms)
+	code, refused := refusal(err)
+	switch {
+	case err == nil || errors.Is(err, errNotConfirmed):
+		w.next++
+		w.acknowledged()
+		if confirmed {
+			w.confirmed = append(w.confirmed, n)
+		} else {
+			w.unconfirmed = append(w.unconfirmed, n)
+		}
+		return err == nil
+	case refused:
+		w.refused[code]++
+		w.awaitRetry(ctx)
+		return code != "READONLY"
+	}
+	w.next++
+	w.unanswered++
+	return false
+}
+
+// refusal is the code of an error that Redis answered with: the write was not
+// done.
+func refusal(err error) (string, bool) {
+	var reply *replyError
+	if !errors.As(err, &reply) {
+		return "", false
+	}
+	code, _, _ := strings.Cut(reply.Error(), " ")
+	return code, true
+}
