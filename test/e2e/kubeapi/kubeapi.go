@@ -1,0 +1,144 @@
+// Package kubeapi is what the programs that try the operator on a real
+// Kubernetes need of its API: to wait for objects by watching them, to run
+// commands in pods, and to crash containers.
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"seang.org/operator/api/v1alpha1"
+)
+
+// API is a connection to an API server. It reads and writes live objects of
+// Kubernetes' own kinds and of ours.
+type API struct {
+	client.WithWatch
+	Typed  kubernetes.Interface
+	Config *rest.Config
+}
+
+// Connect uses the kubeconfig that kubectl would use.
+func Connect() (*API, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find a Kubernetes by KUBECONFIG: %w", err)
+	}
+	config.QPS, config.Burst = 100, 200
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register the kinds: %w", err)
+	}
+	watching, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return &API{WithWatch: watching, Typed: typed, Config: config}, nil
+}
+
+// Await watches the object with the name of the given one until done is true or
+// fails. Done sees each version, the current one first; none while the object
+// does not exist.
+func Await[T client.Object](ctx context.Context, a *API, object T, done func(T) (bool, error)) error {
+	source, err := a.watcher(ctx, object)
+	if err != nil {
+		return err
+	}
+	_, err = watchtools.UntilWithSync(ctx, source, object, nil, func(event watch.Event) (bool, error) {
+		found, ok := event.Object.(T)
+		if !ok || event.Type == watch.Deleted {
+			return false, nil
+		}
+		return done(found)
+	})
+	return explain(ctx, object, err)
+}
+
+// AwaitGone watches the object until it does not exist, or another of the same
+// name took its place.
+func (a *API) AwaitGone(ctx context.Context, object client.Object) error {
+	source, err := a.watcher(ctx, object)
+	if err != nil {
+		return err
+	}
+	gone := func(found client.Object) bool {
+		return object.GetUID() != "" && found.GetUID() != object.GetUID()
+	}
+	_, err = watchtools.UntilWithSync(ctx, source, object, func(store cache.Store) (bool, error) {
+		for _, item := range store.List() {
+			if found, ok := item.(client.Object); ok && !gone(found) {
+				return false, nil
+			}
+		}
+		return true, nil
+	}, func(event watch.Event) (bool, error) {
+		found, ok := event.Object.(client.Object)
+		return ok && (event.Type == watch.Deleted || gone(found)), nil
+	})
+	return explain(ctx, object, err)
+}
+
+func explain(ctx context.Context, object client.Object, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("wait for %T %s: %w", object, client.ObjectKeyFromObject(object), errors.Join(err, context.Cause(ctx)))
+}
+
+// watcher lists and watches one object.
+func (a *API) watcher(ctx context.Context, object client.Object) (cache.ListerWatcher, error) {
+	gvk, err := apiutil.GVKForObject(object, a.Scheme())
+	if err != nil {
+		return nil, fmt.Errorf("kind of %T: %w", object, err)
+	}
+	newList := func() (client.ObjectList, error) {
+		made, err := a.Scheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err != nil {
+			return nil, fmt.Errorf("make a list of %s: %w", gvk.Kind, err)
+		}
+		list, ok := made.(client.ObjectList)
+		if !ok {
+			return nil, fmt.Errorf("%T is no list", made)
+		}
+		return list, nil
+	}
+	options := func(raw metav1.ListOptions) *client.ListOptions {
+		return &client.ListOptions{Namespace: object.GetNamespace(), Raw: &raw,
+			FieldSelector: fields.OneTermEqualSelector("metadata.name", object.GetName())}
+	}
+	return &cache.ListWatch{
+		ListFunc: func(raw metav1.ListOptions) (runtime.Object, error) {
+			list, err := newList()
+			if err != nil {
+				return nil, err
+			}
+			return list, a.List(ctx, list, options(raw))
+		},
+		WatchFunc: func(raw metav1.ListOptions) (watch.Interface, error) {
+			list, err := newList()
+			if err != nil {
+				return nil, err
+			}
+			return a.Watch(ctx, list, options(raw))
+		},
+	}, nil
+}
