@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,11 +40,12 @@ type replyError struct{ text string }
 
 func (e *replyError) Error() string { return e.text }
 
-// connection is one TCP connection: it is never dialled again, for WAIT speaks
+// Connection is one TCP connection: it is never dialled again, for WAIT speaks
 // of the writes of its own connection only.
-type connection struct{ client rueidis.Client }
+type Connection struct{ client rueidis.Client }
 
-func dial(ctx context.Context, target Target) (*connection, error) {
+// Dial connects and logs in.
+func Dial(ctx context.Context, target Target) (*Connection, error) {
 	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", target.Address)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", target.Address, err)
@@ -65,18 +67,30 @@ func dial(ctx context.Context, target Target) (*connection, error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("log in at %s: %w", target.Address, err)
 	}
-	return &connection{client: client}, nil
+	return &Connection{client: client}, nil
 }
 
 // Close ends the connection; nil has none.
-func (c *connection) Close() {
+func (c *Connection) Close() {
 	if c != nil {
 		c.client.Close()
 	}
 }
 
+// Do sends a command and returns its reply as text, lists and maps as their
+// words with blanks between.
+func (c *Connection) Do(ctx context.Context, words ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	reply, err := c.client.Do(ctx, c.client.B().Arbitrary(words...).Build()).ToAny()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", words[0], err)
+	}
+	return strings.Trim(fmt.Sprint(reply), "[]"), nil
+}
+
 // append adds a number to a list, and says whether a replica confirmed it.
-func (c *connection) append(ctx context.Context, key string, n int64, confirm bool) (bool, error) {
+func (c *Connection) append(ctx context.Context, key string, n int64, confirm bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
 	defer cancel()
 	commands := rueidis.Commands{c.client.B().Rpush().Key(key).Element(strconv.FormatInt(n, 10)).Build()}
@@ -102,7 +116,7 @@ func (c *connection) append(ctx context.Context, key string, n int64, confirm bo
 }
 
 // list reads a whole list.
-func (c *connection) list(ctx context.Context, key string) ([]string, error) {
+func (c *Connection) list(ctx context.Context, key string) ([]string, error) {
 	var all []string
 	for {
 		from := int64(len(all))

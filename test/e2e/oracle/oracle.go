@@ -151,7 +151,7 @@ func (o *Oracle) Verify(ctx context.Context) (Report, error) {
 	o.stop()
 	o.running.Wait()
 	report := Report{Refused: map[string]int{}}
-	conn, err := dial(ctx, o.target)
+	conn, err := Dial(ctx, o.target)
 	if err != nil {
 		return report, err
 	}

@@ -29,7 +29,7 @@ func (w *writer) run(ctx context.Context) {
 	w.refused = map[string]int{}
 	ticker := time.NewTicker(w.pace)
 	defer ticker.Stop()
-	var conn *connection
+	var conn *Connection
 	defer func() { conn.Close() }()
 	for {
 		select {
@@ -39,7 +39,7 @@ func (w *writer) run(ctx context.Context) {
 		}
 		if conn == nil {
 			var err error
-			if conn, err = dial(ctx, w.target); err != nil {
+			if conn, err = Dial(ctx, w.target); err != nil {
 				conn = nil
 				w.awaitRetry(ctx)
 				continue
@@ -66,7 +66,7 @@ func (w *writer) awaitRetry(ctx context.Context) {
 
 // write appends the next number; false means that the connection is of no more
 // use. A number whose fate is unknown is never written again.
-func (w *writer) write(ctx context.Context, conn *connection) bool {
+func (w *writer) write(ctx context.Context, conn *Connection) bool {
 	n := w.next
 	confirmed, err := conn.append(ctx, w.key, n, w.confirms)
 	code, refused := refusal(err)
