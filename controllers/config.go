@@ -23,7 +23,7 @@ func (s *scope) directives() map[string]string {
 			s.reject(v1alpha1.ReasonInvalidConfig, ownedMessage(name, field))
 			continue
 		}
-		allowed[name] = s.cluster.Spec.Config[name]
+		allowed[name] = string(s.cluster.Spec.Config[name])
 	}
 	return allowed
 }

@@ -9,6 +9,8 @@ import (
 // fields alone give a safe Redis.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.storage) || self.enablePersistence || !has(self.storage.size)",message="storage.size has no effect without enablePersistence: set enablePersistence to true or remove storage.size"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.enablePersistence || !self.enablePersistence || !has(oldSelf.storage) || !has(oldSelf.storage.size) || (has(self.storage) && has(self.storage.size) && quantity(string(self.storage.size)).compareTo(quantity(string(oldSelf.storage.size))) >= 0)",message="storage.size cannot shrink or be removed: create a new RedisCluster with the smaller size and copy the data"
+// +kubebuilder:validation:XValidation:rule="!oldSelf.enablePersistence || !self.enablePersistence || (has(oldSelf.storage) && has(oldSelf.storage.storageClassName) ? oldSelf.storage.storageClassName : 'the default') == (has(self.storage) && has(self.storage.storageClassName) ? self.storage.storageClassName : 'the default')",message="storage.storageClassName cannot change: create a new RedisCluster with the other class and copy the data"
 type RedisClusterSpec struct {
 	// replicas is the number of read replicas, 1 to 10. One primary comes on
 	// top, so there are 1 + replicas pods.
@@ -49,8 +51,8 @@ type RedisClusterSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-z][a-z0-9-]*$') && size(name) <= 64)",message="config names must be redis.conf directives in lower case, such as maxmemory-policy"
-	// +kubebuilder:validation:XValidation:rule="self.all(name, size(self[name]) <= 1024 && !self[name].contains('\\n') && !self[name].contains('\\r'))",message="config values must be one line of at most 1024 characters"
-	Config map[string]string `json:"config,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self.all(name, self[name].matches('^[^\\x00-\\x1f\\x7f]*$'))",message="config values must be one line without control characters"
+	Config map[string]ConfigValue `json:"config,omitempty"`
 
 	// auth says how applications log in. Unset, a password is generated into
 	// the Secret that status.binding names.
@@ -75,6 +77,10 @@ type RedisClusterSpec struct {
 	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 }
 
+// ConfigValue is the value of a redis.conf directive.
+// +kubebuilder:validation:MaxLength=1024
+type ConfigValue string
+
 // ReclaimPolicy says what becomes of the volumes when a RedisCluster is deleted.
 // +kubebuilder:validation:Enum=Delete;Retain
 type ReclaimPolicy string
@@ -88,9 +94,6 @@ const (
 )
 
 // StorageSpec describes the volumes of a persistent cluster.
-//
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.size) || !has(self.size) || quantity(string(self.size)).compareTo(quantity(string(oldSelf.size))) >= 0",message="storage.size cannot shrink: create a new RedisCluster with the smaller size and copy the data"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.storageClassName) == has(self.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",message="storage.storageClassName cannot change: create a new RedisCluster with the other class and copy the data"
 type StorageSpec struct {
 	// size of each member's volume, 64Mi to 64Ti. Unset, three times
 	// memoryLimit when the volumes are created, at least 1Gi: room for the
@@ -104,6 +107,7 @@ type StorageSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="storage.storageClassName must be the name of a StorageClass: lower-case letters, digits, '-' and '.'"
 	StorageClassName *string `json:"storageClassName,omitempty"`
 
 	// reclaimPolicy says what becomes of the volumes when the RedisCluster is
@@ -121,6 +125,7 @@ type AuthSpec struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="auth.secretName must be the name of a Secret: lower-case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName,omitempty"`
 }
 
@@ -152,6 +157,7 @@ type SchedulingSpec struct {
 	// priorityClassName is copied to the pods.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="scheduling.priorityClassName must be the name of a PriorityClass: lower-case letters, digits, '-' and '.'"
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 

@@ -129,6 +129,11 @@ func (in *PodMetadata) DeepCopy() *PodMetadata {
 func (in *Record) DeepCopyInto(out *Record) {
 	*out = *in
 	out.Primary = in.Primary
+	if in.Previous != nil {
+		in, out := &in.Previous, &out.Previous
+		*out = new(MemberID)
+		**out = **in
+	}
 	if in.MayHold != nil {
 		in, out := &in.MayHold, &out.MayHold
 		*out = make([]Holder, len(*in))
@@ -221,7 +226,7 @@ func (in *RedisClusterSpec) DeepCopyInto(out *RedisClusterSpec) {
 	}
 	if in.Config != nil {
 		in, out := &in.Config, &out.Config
-		*out = make(map[string]string, len(*in))
+		*out = make(map[string]ConfigValue, len(*in))
 		for key, val := range *in {
 			(*out)[key] = val
 		}

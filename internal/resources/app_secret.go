@@ -1,7 +1,6 @@
 package resources
 
 import (
-	"net"
 	"net/url"
 	"strconv"
 
@@ -23,12 +22,12 @@ func AppSecret(in Input, username, password string) *corev1ac.SecretApplyConfigu
 	uri := url.URL{
 		Scheme: "redis",
 		User:   url.UserPassword(username, password),
-		Host:   net.JoinHostPort(host, port),
+		Host:   host + ":" + port,
 	}
 	return corev1ac.Secret(naming.AppSecret(in.name()), in.namespace()).
 		WithLabels(in.selector()).
 		WithOwnerReferences(in.owner()).
-		WithType(corev1.SecretType("servicebinding.io/"+bindingType)).
+		WithType(corev1.SecretType("servicebinding.io/" + bindingType)).
 		WithData(map[string][]byte{
 			naming.KeyType:     []byte(bindingType),
 			naming.KeyHost:     []byte(host),
