@@ -97,18 +97,18 @@ vuln: ## govulncheck of the operator, where its database can be reached
 test: ## all tests
 	@$(STAGES) test-unit test-redis test-api test-cluster test-e2e
 
-# Tests of one layer read an environment variable and skip without it. Go caches
-# the result of those that do not read it, so that a stage runs its own tests only.
-unit := env -u KUBECONFIG -u KUBEBUILDER_ASSETS -u REDIS_ROOTS
+# Tests that need more than Go ask a package of internal/testkit for it, and skip
+# with -short. The stages find them by that import.
+using = git grep -l --untracked 'internal/testkit/$(1)"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,'
 
 test-unit: ## tests that need nothing but Go
-	@$(call each,$(OWN),$(unit) $(GOTEST) -short ./...)
+	@$(call each,$(OWN),$(GOTEST) -short ./...)
 
 test-redis: ## tests against real Redis and Valkey servers
-	@export REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(GOTEST) ./internal/...
+	@$(IMAGES) roots; $(call each,.,$(GOTEST) $$($(call using,redisserver)))
 
 test-api: bin/cluster ## tests against a real API server
-	@export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes); $(GOTEST) ./api/... ./config/... ./controllers/... ./internal/...
+	@$(CLUSTER) build kubernetes; $(call each,.,$(GOTEST) $$($(call using,apiserver)))
 
 test-cluster: ## tests of the embedded Kubernetes and of the images
 	@$(call each,test/cluster test/images,$(GOTEST) ./...)
