@@ -70,9 +70,10 @@ verify: ## all checks: what is generated, config, go.mod, vet, lint, vulnerabili
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml config/manager/kustomization.yaml docs/reference/api.md
 
 generated: ## fail if generating would change anything
-	@before=$$(mktemp -d); trap 'rm -rf $$before' EXIT; \
+	@before=$$(mktemp -d); trap 'rm -rf $$before' EXIT; stale=; \
 	cp -r --parents $(GENERATED) $$before; $(MAKE) -s generate; \
-	for f in $(GENERATED); do diff -ru $$before/$$f $$f; done || { echo 'generated files were stale: commit the result of make generate'; exit 1; }
+	for f in $(GENERATED); do diff -ru $$before/$$f $$f || stale+=" $$f"; done; \
+	[ -z "$$stale" ] || { echo "stale, and written anew:$$stale"; exit 1; }
 
 config: ## build each kustomization in config
 	@for f in config/*/kustomization.yaml; do $(TOOL) kustomize build $$(dirname $$f) >/dev/null && echo "built $$f"; done
