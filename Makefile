@@ -99,17 +99,18 @@ test: ## all tests
 	@$(STAGES) test-unit test-redis test-api test-cluster test-e2e
 
 # Tests that need more than Go ask a package of internal/testkit for it, and skip
-# with -short. The stages find them by that import.
+# where it is not named in the environment, or with -short. The stages find them by
+# that import.
 using = git grep -l --untracked 'internal/testkit/$(1)"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,'
 
 test-unit: ## tests that need nothing but Go
 	@$(call each,$(OWN),$(GOTEST) -short ./...)
 
 test-redis: ## tests against real Redis and Valkey servers
-	@$(IMAGES) roots; $(call each,.,$(GOTEST) $$($(call using,redisserver)))
+	@export REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(call each,.,$(GOTEST) $$($(call using,redisserver)))
 
 test-api: bin/cluster ## tests against a real API server
-	@$(CLUSTER) build kubernetes; $(call each,.,$(GOTEST) $$($(call using,apiserver)))
+	@export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes); $(call each,.,$(GOTEST) $$($(call using,apiserver)))
 
 test-cluster: ## tests of the embedded Kubernetes and of the images
 	@$(call each,test/cluster test/images,$(GOTEST) ./...)
