@@ -9,7 +9,7 @@ DEFAULT_REDIS_IMG := $(shell sed -n 's/.*value: \(.*redis:.*\)/\1/p' config/mana
 REDIS_IMG         ?= $(if $(KUBECONFIG),$(DEFAULT_REDIS_IMG),docker.io/library/redis:8.0)
 
 # Installs go to the cluster of KUBECONFIG where it is given, else to an embedded one.
-export KUBECONFIG
+KUBECONFIG   ?=
 CLUSTER_NAME ?= demo
 
 SHELL         := bash
@@ -76,7 +76,7 @@ generated: ## fail if generating would change anything
 	[ -z "$$stale" ] || { echo "stale, and written anew:$$stale"; exit 1; }
 
 config: ## build each kustomization in config
-	@for f in config/*/kustomization.yaml; do $(TOOL) kustomize build $$(dirname $$f) >/dev/null && echo "built $$f"; done
+	@for f in config/*/kustomization.yaml; do $(TOOL) kustomize build $$(dirname $$f) >/dev/null; echo "built $$f"; done
 
 tidy: ## fail if a go.mod or go.sum is not tidy
 	@$(call each,$(MODULES),go mod tidy -diff)
