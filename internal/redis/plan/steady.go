@@ -11,15 +11,16 @@ import (
 func steady(f *Facts, primary *Member) Decision {
 	d := Decision{Primary: primary}
 	record := *f.Record.DeepCopy()
-	if record.ReplicationID == "" {
-		record.ReplicationID = string(primary.Info.ReplicationID)
-		record.Previous = nil
-	}
+	// A primary takes a new ID once more when its first replica attaches: before
+	// that it has no backlog (measured).
+	renamed := record.ReplicationID != string(primary.Info.ReplicationID)
+	record.ReplicationID = string(primary.Info.ReplicationID)
+	record.Previous = nil
 	synced := refresh(f, &record, primary)
 	admitted := admit(f, &record, primary)
 	d.InSync = synced
 	lease(&d, &record, primary, len(synced) > 0)
-	if admitted {
+	if admitted || renamed {
 		d.step(WriteRecord{Why: Why("before members are told to follow " + primary.Pod), Record: record})
 	}
 	if f.Service != primary.Pod {
