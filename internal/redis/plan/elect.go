@@ -42,6 +42,9 @@ func elect(f *Facts) Decision {
 }
 
 func promote(d *Decision, to *Member, record v1alpha1.Record, why string) {
+	// All suspects are fenced, and no proof can be undone: none is left to fence
+	// if the promotion must be repeated.
+	record.Previous = nil
 	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s is to be primary in epoch %d: %s", to.Pod, record.Epoch, why)), Record: record})
 	d.step(Promote{Why: Why(why), Member: to.ID()})
 	d.step(PointService{Why: "the primary Service must select the primary", Pod: to.Pod})
@@ -156,7 +159,12 @@ func settle(f *Facts, d *Decision) ([]*Member, bool) {
 			settled = false
 			d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Poll: true, Message: fmt.Sprintf(
 				"%s may hold confirmed writes and does not answer", h.Pod)})
-		case m == nil || !m.Info.LinkUp:
+		case m == nil:
+		case m.Info.Loading:
+			// It will hold what it copied, which may be more than others have.
+			settled = false
+			d.wait(Wait{Reason: v1alpha1.ReasonMemberLoading, Blocking: true, Poll: true, Message: m.Pod + " loads what it copied from the old primary"})
+		case !m.Info.LinkUp:
 		case f.SilentFor >= SilenceLimit:
 			settled = false
 			d.step(Detach{Why: "its link to the old primary is still open", Member: m.ID()})

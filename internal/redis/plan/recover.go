@@ -15,6 +15,11 @@ func recoverData(f *Facts, d Decision) Decision {
 			"only %s lives and it was not in sync with %s: promoting it would lose acknowledged writes; bring back a pod with a newer copy", stale.Pod, f.Record.Primary.Pod)})
 		return d
 	}
+	if alive := f.unreached(); alive != nil {
+		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Poll: true, Message: fmt.Sprintf(
+			"%s accepts no writes, but may live and hold the data: waiting for it to answer or to end", alive.Pod)})
+		return d
+	}
 	if f.Persistent {
 		return recoverVolumes(f, d)
 	}
@@ -33,6 +38,25 @@ func recoverData(f *Facts, d Decision) Decision {
 	}
 	d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Message: "no member answers"})
 	return d
+}
+
+// unreached is a process that may hold the data in its memory and neither
+// answers nor is known to have ended; nil if there is none.
+func (f *Facts) unreached() *v1alpha1.MemberID {
+	for _, id := range append(f.suspects(), holderIDs(f.Record)...) {
+		if f.member(id) == nil && f.ended(id) == NotProved {
+			return &id
+		}
+	}
+	return nil
+}
+
+func holderIDs(record *v1alpha1.Record) []v1alpha1.MemberID {
+	var ids []v1alpha1.MemberID
+	for _, h := range record.MayHold {
+		ids = append(ids, h.MemberID)
+	}
+	return ids
 }
 
 // recoverVolumes prefers the volume of the recorded primary, then the only

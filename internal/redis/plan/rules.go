@@ -30,21 +30,29 @@ func MayFollow(record *v1alpha1.Record, m *Member) bool {
 	return holder(record, m.ID()) != nil
 }
 
-// MostAdvanced is the holder to promote: of those in sync whose history the
-// record contains, the one with the highest offset; of equals the recorded
-// primary, then the first. Nil if there is none (safety rules 2, 4 and 5).
+// MostAdvanced is the holder to promote: of those whose history the record
+// contains, the one with the highest offset; of equals the recorded primary,
+// then the first. It must be known to be in sync, or to have all that one which
+// is in sync has; nil if there is none (safety rules 2, 4 and 5). A write may be
+// confirmed by a holder before the operator saw that it is in sync.
 func MostAdvanced(record *v1alpha1.Record, holders []*Member) *Member {
 	var best *Member
+	inSync := false
 	for _, m := range holders {
-		if h := holder(record, m.ID()); h == nil || !h.InSync || !continues(record, m.Info) {
+		h := holder(record, m.ID())
+		if h == nil || !continues(record, m.Info) {
 			continue
 		}
+		inSync = inSync || h.InSync
 		switch {
 		case best == nil || m.Info.Offset > best.Info.Offset:
 			best = m
 		case m.Info.Offset == best.Info.Offset && preferred(record, m, best):
 			best = m
 		}
+	}
+	if !inSync {
+		return nil
 	}
 	return best
 }

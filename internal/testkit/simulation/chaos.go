@@ -1,0 +1,169 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// newWorld makes a cluster of 2 to 4 members that is about to be created.
+func newWorld(seed uint64, traced bool) *World {
+	w := &World{traced: traced, rng: rand.New(rand.NewPCG(seed, 1)), pods: map[string]*pod{}, volumes: map[string][]entry{},
+		acknowledged: map[*process][]int{}}
+	w.wanted = 2 + w.rng.IntN(3)
+	w.persistent = w.chance(3)
+	w.failures = w.rng.IntN(7)
+	w.size = w.wanted
+	w.note("seed %d: %d members, persistent %t, up to %d failures", seed, w.wanted, w.persistent, w.failures)
+	w.createPods()
+	return w
+}
+
+// elapse lets a little happen, mostly ordinary things.
+func (w *World) elapse(events int) {
+	for range events {
+		w.now += time.Duration(w.rng.IntN(40)) * time.Millisecond
+		if len(w.processes) == 0 {
+			w.settlePods()
+			continue
+		}
+		p := w.processes[w.rng.IntN(len(w.processes))]
+		switch w.rng.IntN(8) {
+		case 0, 1:
+			for _, q := range w.processes {
+				if q.primary() {
+					w.write(q, w.chance(2))
+				}
+			}
+		case 2:
+			w.settlePods()
+		default:
+			w.replicate(p)
+		}
+	}
+}
+
+// settlePods is what kubelets and the StatefulSet controller do in time.
+func (w *World) settlePods() {
+	for _, p := range w.sortedPods() {
+		switch {
+		case p.leaving && p.proc.alive:
+			w.terminate(p)
+		case p.leaving:
+			delete(w.pods, p.name)
+			w.note("the pod object %s is gone", p.name)
+		case !p.proc.alive && w.chance(3):
+			w.start(p)
+		}
+	}
+	if w.chance(2) {
+		w.createPods()
+	}
+}
+
+// terminate is SIGTERM: writes stop until the replicas have everything, at most
+// for the shutdown timeout.
+func (w *World) terminate(p *pod) {
+	proc := p.proc
+	if proc.hung || !w.chance(4) {
+		return
+	}
+	if proc.pausedUntil < w.now {
+		proc.pausedUntil = w.now + 20*time.Second
+		return
+	}
+	for r, v := range proc.views {
+		if r.alive && v.online && r.offset < proc.offset && !w.chance(10) {
+			return
+		}
+	}
+	w.end(proc, "terminated")
+}
+
+// maybeFail lets a failure happen, rarely.
+func (w *World) maybeFail(oneIn int) {
+	if w.healing || w.failures == 0 || !w.chance(oneIn) || len(w.processes) == 0 {
+		return
+	}
+	w.failures--
+	p := w.processes[w.rng.IntN(len(w.processes))]
+	if w.last != nil && w.last.alive && w.chance(2) {
+		p = w.last
+	}
+	failures := []func(*process){w.kill, w.kill, w.killAll, w.hang, w.isolate, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.scale, w.trim, w.heal}
+	failures[w.rng.IntN(len(failures))](p)
+}
+
+func (w *World) kill(p *process) {
+	p.disturbed = true
+	w.end(p, "killed")
+	if w.persistent && w.chance(6) && w.pods[p.pod.name] == p.pod {
+		delete(w.volumes, p.pod.name)
+		w.note("the volume of %s is lost", p.pod.name)
+	}
+}
+
+func (w *World) killAll(*process) {
+	for len(w.processes) > 0 {
+		w.kill(w.processes[0])
+	}
+}
+
+func (w *World) hang(p *process) {
+	p.hung, p.disturbed = true, true
+	w.note("%s hangs", p)
+}
+
+func (w *World) isolate(p *process) {
+	p.isolated, p.disturbed = true, true
+	w.note("%s is isolated", p)
+}
+
+func (w *World) deafen(p *process) {
+	p.deaf, p.disturbed = true, true
+	w.note("%s and the operator do not reach each other", p)
+}
+
+func (w *World) deletePod(p *process) {
+	p.pod.leaving, p.disturbed = true, true
+	w.note("%s is deleted", p.pod.name)
+}
+
+// forceDelete removes the pod object while its process runs on.
+func (w *World) forceDelete(p *process) {
+	if w.pods[p.pod.name] != p.pod {
+		return
+	}
+	p.disturbed, p.isolated = true, true
+	delete(w.pods, p.pod.name)
+	w.note("%s is deleted by force and runs on", p)
+}
+
+func (w *World) scale(*process) {
+	w.wanted = 2 + w.rng.IntN(3)
+	w.note("%d members are wanted", w.wanted)
+}
+
+func (w *World) trim(p *process) {
+	p.backlogStart = p.offset
+	w.note("the backlog of %s is short", p)
+}
+
+// heal ends what can end by itself.
+func (w *World) heal(*process) {
+	w.note("the network is healed, hung processes go on")
+	for _, p := range w.processes {
+		p.hung, p.deaf = false, false
+		p.isolated = w.pods[p.pod.name] != p.pod
+	}
+}
+
+// healAll ends every failure, and processes that have no pod.
+func (w *World) healAll() {
+	w.healing = true
+	w.heal(nil)
+	for i := len(w.processes) - 1; i >= 0; i-- {
+		if p := w.processes[i]; w.pods[p.pod.name] != p.pod {
+			w.end(p, "its node is gone")
+		}
+	}
+}

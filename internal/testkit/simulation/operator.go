@@ -1,0 +1,240 @@
+package simulation
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/redis"
+	"seang.org/operator/internal/redis/plan"
+)
+
+// Operator executes the planner's decisions on the world, as package controllers
+// does on the real one.
+type Operator struct {
+	world *World
+	pods  map[types.UID]*memory
+	// detachedSince and silentSince: -1 while it is not so.
+	detachedSince, silentSince time.Duration
+	// Facts and Steps, where set, falsify what the planner sees and decides:
+	// so the tests show that each rule is needed.
+	Facts func(*plan.Facts)
+	Steps func([]plan.Step) []plan.Step
+}
+
+// memory is what the operator remembers of a pod.
+type memory struct {
+	proof      plan.Proof
+	runID      string
+	epoch      int64
+	syncTarget int64
+	serving    bool
+}
+
+// errLost ends a pass: the process is not the one that was planned for, or its
+// connection broke.
+var errLost = errors.New("lost")
+
+// errCrashed ends a pass and the operator's memory with it.
+var errCrashed = errors.New("the operator crashed")
+
+func (o *Operator) forget() {
+	o.pods, o.detachedSince, o.silentSince = map[types.UID]*memory{}, -1, -1
+}
+
+func (o *Operator) pod(uid types.UID) *memory {
+	if o.pods[uid] == nil {
+		o.pods[uid] = &memory{}
+	}
+	return o.pods[uid]
+}
+
+// interlude is what may happen between any two steps: nothing, little, a stall,
+// a failure, or the end of the operator.
+func (o *Operator) interlude() error {
+	w := o.world
+	w.maybeFail(12)
+	switch {
+	case w.chance(2):
+	case w.chance(20):
+		w.note("the operator stalls")
+		w.elapse(60)
+		w.maybeFail(3)
+		w.elapse(100)
+	default:
+		w.elapse(w.rng.IntN(4))
+	}
+	if !w.healing && w.chance(80) {
+		return errCrashed
+	}
+	return nil
+}
+
+// Pass observes, decides and acts, at most four times.
+func (o *Operator) Pass() plan.Decision {
+	var d plan.Decision
+	for range 4 {
+		var err error
+		if d, err = o.round(); err != nil {
+			if errors.Is(err, errCrashed) {
+				o.world.note("%v", err)
+				o.forget()
+			}
+			return d
+		}
+		if len(d.Steps) == 0 {
+			break
+		}
+	}
+	if d.Record != nil {
+		o.world.record = d.Record.DeepCopy()
+	}
+	if o.interlude() == nil && (o.world.size <= o.world.wanted || d.Removable) {
+		o.world.size = o.world.wanted
+	}
+	return d
+}
+
+func (o *Operator) round() (plan.Decision, error) {
+	facts, err := o.observe()
+	if err != nil {
+		return plan.Decision{}, err
+	}
+	if o.Facts != nil {
+		o.Facts(&facts)
+	}
+	d := plan.Next(facts)
+	if o.Steps != nil {
+		d.Steps = o.Steps(d.Steps)
+	}
+	for _, step := range d.Steps {
+		if err := o.interlude(); err != nil {
+			return d, err
+		}
+		if err := o.do(step); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// observe gathers the facts, one member after the other.
+func (o *Operator) observe() (plan.Facts, error) {
+	w := o.world
+	f := plan.Facts{Wanted: w.wanted, Persistent: w.persistent, Service: w.service, Gone: map[types.UID]plan.Proof{}, Record: w.record.DeepCopy()}
+	pods := w.sortedPods()
+	present := map[types.UID]bool{}
+	for _, p := range pods {
+		f.Members = append(f.Members, plan.Member{Pod: p.name, PodUID: p.uid, Ordinal: p.ordinal, IP: p.ip, Leaving: p.leaving, Role: p.role})
+		present[p.uid] = true
+	}
+	for ordinal := range w.wanted {
+		if name := fmt.Sprintf("r-%d", ordinal); w.pods[name] == nil {
+			f.Members = append(f.Members, plan.Member{Pod: name, Ordinal: ordinal})
+		}
+	}
+	slices.SortFunc(f.Members, func(a, b plan.Member) int { return a.Ordinal - b.Ordinal })
+	for i := range f.Members {
+		if m := &f.Members[i]; m.PodUID != "" {
+			if err := o.interlude(); err != nil {
+				return f, err
+			}
+			o.ask(m, pods)
+		}
+	}
+	o.setSyncTargets(&f)
+	for uid, p := range o.pods {
+		if !present[uid] {
+			f.Gone[uid] = p.proof
+		}
+	}
+	alive := recordedPrimary(&f) != nil
+	f.SilentFor = o.since(&o.silentSince, w.record != nil && !alive)
+	f.DetachedFor = o.since(&o.detachedSince, f.Detached())
+	return f, nil
+}
+
+func (o *Operator) since(start *time.Duration, holds bool) time.Duration {
+	switch {
+	case !holds:
+		*start = -1
+		return 0
+	case *start < 0:
+		*start = o.world.now
+	}
+	return o.world.now - *start
+}
+
+// ask reads INFO, or finds out why it cannot.
+func (o *Operator) ask(m *plan.Member, pods []*pod) {
+	i := slices.IndexFunc(pods, func(p *pod) bool { return p.uid == m.PodUID })
+	pod, remembered := pods[i], o.pod(m.PodUID)
+	p := pod.proc
+	switch {
+	case p.isolated || p.deaf || p.hung:
+	case p.alive:
+		m.Info = o.world.info(p)
+		if remembered.runID != p.runID {
+			*remembered = memory{runID: p.runID}
+		}
+		remembered.proof = plan.NotProved
+		m.Serving = remembered.serving
+		return
+	case pod.leaving:
+		m.Proof = plan.ProofTerminated
+	default:
+		m.Proof = plan.ProofRefused
+	}
+	if m.Proof == plan.NotProved {
+		m.Proof = remembered.proof
+	}
+	remembered.proof = m.Proof
+}
+
+func recordedPrimary(f *plan.Facts) *plan.Member {
+	for i := range f.Members {
+		if m := &f.Members[i]; f.Record != nil && m.Info != nil && m.ID() == f.Record.Primary {
+			return m
+		}
+	}
+	return nil
+}
+
+func (o *Operator) setSyncTargets(f *plan.Facts) {
+	primary := recordedPrimary(f)
+	if primary == nil || primary.Info.Role != redis.RolePrimary {
+		return
+	}
+	for i := range f.Members {
+		m := &f.Members[i]
+		if m.Info == nil || m == primary {
+			continue
+		}
+		p := o.pod(m.PodUID)
+		if m.Info.Role != redis.RoleReplica || m.Info.PrimaryHost != primary.IP || p.epoch != f.Record.Epoch {
+			p.epoch, p.syncTarget = f.Record.Epoch, 0
+		}
+		if p.syncTarget == 0 && m.Info.PrimaryHost == primary.IP {
+			p.syncTarget = max(primary.Info.Offset, 1)
+		}
+		m.SyncTarget = p.syncTarget
+	}
+}
+
+// process returns the very process id, if the operator reaches it. A command
+// may be lost on its way, and so may its reply: then it ran all the same.
+func (o *Operator) process(id v1alpha1.MemberID) (*process, error) {
+	pod := o.world.pods[id.Pod]
+	if pod == nil || pod.uid != id.PodUID || pod.proc.runID != id.RunID || !pod.proc.runs() || pod.proc.isolated || pod.proc.deaf {
+		return nil, errLost
+	}
+	if !o.world.healing && o.world.chance(60) {
+		o.world.note("a command to %s is lost", pod.proc)
+		return nil, errLost
+	}
+	return pod.proc, nil
+}

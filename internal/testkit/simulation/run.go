@@ -1,0 +1,56 @@
+package simulation
+
+import (
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/redis/plan"
+)
+
+// Run runs one schedule: a time with failures, then one without, at the end of
+// which all must be as asked, or the plan must name what it waits for and do
+// nothing more. Facts and steps falsify the planner's, where set.
+func Run(seed uint64, traced bool, facts func(*plan.Facts), steps func([]plan.Step) []plan.Step) *World {
+	w := newWorld(seed, traced)
+	o := &Operator{world: w, Facts: facts, Steps: steps}
+	o.forget()
+	for range 40 {
+		if w.violation != nil {
+			return w
+		}
+		w.maybeFail(6)
+		w.elapse(w.rng.IntN(12))
+		o.Pass()
+	}
+	w.note("all failures end")
+	w.healAll()
+	var d plan.Decision
+	for pass := 0; w.violation == nil; pass++ {
+		w.elapse(20)
+		if d = o.Pass(); settled(d) {
+			w.elapse(50)
+			if d = o.Pass(); settled(d) {
+				break
+			}
+		}
+		if pass == 200 {
+			w.violated("it does not converge: steps %v, waits %v", d.Steps, d.Waits)
+		}
+	}
+	w.ready = w.violation == nil && len(d.Waits) == 0
+	for _, wait := range d.Waits {
+		w.note("waits: %s: %s", wait.Reason, wait.Message)
+	}
+	return w
+}
+
+// settled says that nothing is left to do or to expect without a person.
+func settled(d plan.Decision) bool {
+	if len(d.Steps) > 0 {
+		return false
+	}
+	for _, wait := range d.Waits {
+		if !wait.Stuck && wait.Reason != v1alpha1.ReasonNoCandidate && wait.Reason != v1alpha1.ReasonFencing {
+			return false
+		}
+	}
+	return true
+}

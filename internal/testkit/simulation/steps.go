@@ -1,0 +1,135 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/redis/plan"
+)
+
+// do does one step.
+func (o *Operator) do(step plan.Step) error {
+	w := o.world
+	w.note("operator: %T %s", step, step.Reason())
+	switch step := step.(type) {
+	case plan.WriteRecord:
+		w.record = step.Record.DeepCopy()
+		if w.traced {
+			w.note("record: %s", recordText(w.record))
+		}
+		return nil
+	case plan.PointService:
+		w.service = step.Pod
+		return nil
+	case plan.Label:
+		if p := w.pods[step.Pod]; p != nil {
+			p.role = step.Role
+		}
+		return nil
+	case plan.Switchover:
+		return o.switchover(step)
+	case plan.Promote:
+		return o.on(step.Member, func(p *process) error { w.promote(p); return nil })
+	case plan.Follow:
+		return o.on(step.Member, func(p *process) error { w.follow(p, step.IP); return nil })
+	case plan.Detach:
+		return o.on(step.Member, func(p *process) error { w.follow(p, ""); return nil })
+	case plan.Serve:
+		return o.on(step.Member, func(p *process) error { p.serving = true; o.pod(p.pod.uid).serving = true; return nil })
+	case plan.SetLease:
+		return o.on(step.Member, func(p *process) error { p.minReplicas = step.Replicas; return nil })
+	case plan.CutClients:
+		return nil
+	}
+	return fmt.Errorf("no code does the step %T", step)
+}
+
+// on runs a command, which a process that loads refuses; its reply may be lost.
+func (o *Operator) on(id v1alpha1.MemberID, command func(*process) error) error {
+	p, err := o.process(id)
+	if err != nil {
+		return err
+	}
+	if p.loading {
+		return errLost
+	}
+	if err := command(p); err != nil {
+		return err
+	}
+	_, err = o.process(id)
+	return err
+}
+
+// How long a switchover pauses writes, as in package controllers.
+const switchoverPause = 2 * time.Second
+
+// switchover is the order of safety rule 6, with an interlude after each command.
+func (o *Operator) switchover(step plan.Switchover) error {
+	w := o.world
+	var demoted, goal int64
+	behind := false
+	var commands []func() error
+	on := func(id v1alpha1.MemberID, command func(*process)) {
+		commands = append(commands, func() error {
+			return o.on(id, func(p *process) error { command(p); return nil })
+		})
+	}
+	on(step.To, func(*process) {})
+	on(step.From, func(p *process) { p.pausedUntil, goal = w.now+switchoverPause, p.offset })
+	commands = append(commands, func() error { return o.catchUp(step, &goal) })
+	on(step.From, func(p *process) {
+		w.follow(p, step.ToIP)
+		demoted = p.offset
+		w.note("%s is demoted at %d", p, demoted)
+	})
+	on(step.From, func(p *process) { p.pausedUntil = 0 })
+	on(step.To, func(p *process) { behind = p.offset < demoted })
+	commands = append(commands, func() error {
+		target := step.To
+		if behind {
+			target = step.From
+		}
+		return o.on(target, func(p *process) error { w.promote(p); return nil })
+	})
+	for _, command := range commands {
+		if err := command(); err != nil {
+			return err
+		}
+		if err := o.interlude(); err != nil {
+			return err
+		}
+	}
+	if behind {
+		return errLost
+	}
+	w.service = step.To.Pod
+	return nil
+}
+
+// catchUp waits until the target has what the old primary had when it paused.
+func (o *Operator) catchUp(step plan.Switchover, goal *int64) error {
+	for range 20 {
+		reached := false
+		if err := o.on(step.To, func(p *process) error { reached = p.offset >= *goal; return nil }); err != nil {
+			return err
+		}
+		if reached {
+			return nil
+		}
+		o.world.elapse(5)
+	}
+	_ = o.on(step.From, func(p *process) error { p.pausedUntil = 0; return nil })
+	return errLost
+}
+
+func recordText(r *v1alpha1.Record) string {
+	text := fmt.Sprintf("epoch %d primary %s/%s id %q fork %s:%d lease %t holders", r.Epoch, r.Primary.Pod, r.Primary.RunID, r.ReplicationID, r.ForkID, r.ForkOffset, r.Lease)
+	for _, h := range r.MayHold {
+		text += fmt.Sprintf(" %s/%s", h.Pod, h.RunID)
+		if h.InSync {
+			text += "*"
+		}
+	}
+	return text
+}

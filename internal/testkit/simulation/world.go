@@ -1,0 +1,209 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/redis"
+)
+
+// World is everything outside the operator.
+type World struct {
+	rng        *rand.Rand
+	now        time.Duration
+	traced     bool
+	trace      []string
+	persistent bool
+	wanted     int
+
+	pods      map[string]*pod
+	volumes   map[string][]entry
+	processes []*process // those that run, with a pod or without
+	size      int        // of the StatefulSet
+	record    *v1alpha1.Record
+	service   string
+
+	writes       int
+	acknowledged map[*process][]int
+	confirmed    []*write
+	last         *process // promoted last
+	failures     int      // that may still happen
+	ids, runs    int
+	healing      bool
+	violation    error
+	ready        bool
+}
+
+// pod is a pod object and its container.
+type pod struct {
+	name    string
+	uid     types.UID
+	ordinal int
+	ip      string
+	role    string
+	leaving bool
+	byScale bool
+	proc    *process
+	waiting []*write
+}
+
+// write is a write that its client followed by WAIT 1.
+type write struct {
+	id     int
+	by     *process
+	offset int64
+	copies []*process
+}
+
+// chance is true once in n.
+func (w *World) chance(n int) bool { return w.rng.IntN(n) == 0 }
+
+func (w *World) note(format string, args ...any) {
+	if !w.traced {
+		return
+	}
+	w.trace = append(w.trace, fmt.Sprintf("%8.3fs  ", w.now.Seconds())+fmt.Sprintf(format, args...))
+}
+
+func (w *World) violated(format string, args ...any) {
+	if w.violation == nil {
+		w.violation = fmt.Errorf(format, args...)
+		w.note("VIOLATION: %v", w.violation)
+	}
+}
+
+// Trace is what happened, for people.
+func (w *World) Trace() string { return strings.Join(w.trace, "\n") }
+
+// at returns the process that listens at an IP, or nil.
+func (w *World) at(ip string) *process {
+	for _, p := range w.processes {
+		if p.pod.ip == ip {
+			return p
+		}
+	}
+	return nil
+}
+
+// createPods does what the StatefulSet controller does.
+func (w *World) createPods() {
+	for ordinal := range w.size {
+		name := fmt.Sprintf("r-%d", ordinal)
+		if w.pods[name] != nil {
+			continue
+		}
+		w.ids++
+		p := &pod{name: name, ordinal: ordinal, uid: types.UID(fmt.Sprintf("uid%d", w.ids)), ip: fmt.Sprintf("10.0.0.%d", w.ids)}
+		w.pods[name] = p
+		w.start(p)
+	}
+	for _, p := range w.sortedPods() {
+		if p.ordinal >= w.size && !p.leaving {
+			p.leaving, p.byScale = true, true
+			w.note("%s is being removed", p.name)
+		}
+	}
+}
+
+// start runs a new process in the pod; what its volume holds it loads.
+func (w *World) start(p *pod) {
+	w.runs++
+	p.proc = &process{pod: p, runID: fmt.Sprintf("run%d", w.runs), alive: true, role: redis.RoleReplica,
+		id: w.newReplicationID(), linkDownSince: -1, views: map[*process]*view{}}
+	if w.persistent {
+		p.proc.log = slices.Clone(w.volumes[p.name])
+		for i := range p.proc.log {
+			p.proc.log[i].offset = 0
+		}
+	}
+	p.waiting = nil
+	w.processes = append(w.processes, p.proc)
+	w.note("%s starts with %d keys", p.proc, len(p.proc.log))
+}
+
+// end ends a process; an append-only file may lack the last second.
+func (w *World) end(p *process, why string) {
+	if !p.alive {
+		return
+	}
+	w.note("%s ends: %s", p, why)
+	p.alive = false
+	w.processes = slices.DeleteFunc(w.processes, func(q *process) bool { return q == p })
+	if w.persistent {
+		kept := len(p.log)
+		if why != "terminated" {
+			kept -= min(kept, w.rng.IntN(3))
+		}
+		w.volumes[p.pod.name] = slices.Clone(p.log[:kept])
+	}
+}
+
+// write is a client's write to a process that says that it is primary.
+func (w *World) write(p *process, wait bool) {
+	if !p.runs() || !p.primary() || p.loading || w.now < p.pausedUntil || w.goodReplicas(p) < p.minReplicas {
+		return
+	}
+	w.writes++
+	p.append(w.writes)
+	w.acknowledged[p] = append(w.acknowledged[p], w.writes)
+	if p != w.last {
+		w.violated("%s acknowledged write %d after %s was promoted", p, w.writes, w.last)
+	}
+	if wait {
+		p.pod.waiting = append(p.pod.waiting, &write{id: w.writes, by: p, offset: p.offset})
+	}
+}
+
+// promoted checks what a promotion must not lose.
+func (w *World) promoted(p *process) {
+	w.note("%s is promoted at offset %d with %d keys", p, p.offset, len(p.log))
+	w.confirmed = slices.DeleteFunc(w.confirmed, func(wr *write) bool {
+		lost := !p.has(wr.id)
+		for _, c := range wr.copies {
+			if lost && c.alive && c.has(wr.id) {
+				w.violated("%s is promoted without write %d, which WAIT confirmed and %s holds", p, wr.id, c)
+			}
+		}
+		return lost
+	})
+	if last := w.last; last != nil && last != p && last.alive && !last.disturbed {
+		for _, id := range w.acknowledged[last] {
+			if last.has(id) && !p.has(id) {
+				w.violated("%s is promoted without write %d of %s, which never failed", p, id, last)
+				break
+			}
+		}
+	}
+	if len(p.log) == 0 {
+		w.checkEmpty(p)
+	}
+	w.last = p
+}
+
+func (w *World) checkEmpty(p *process) {
+	for _, q := range w.processes {
+		if len(q.log) > 0 {
+			w.violated("%s is promoted empty, and %s holds data", p, q)
+		}
+	}
+	for name, volume := range w.volumes {
+		if owner := w.pods[name]; len(volume) > 0 && w.persistent && (owner == nil || !owner.proc.alive) && owner != p.pod {
+			w.violated("%s is promoted empty, and the volume of %s holds data", p, name)
+		}
+	}
+}
+
+func (w *World) sortedPods() []*pod {
+	var pods []*pod
+	for _, p := range w.pods {
+		pods = append(pods, p)
+	}
+	slices.SortFunc(pods, func(a, b *pod) int { return a.ordinal - b.ordinal })
+	return pods
+}
