@@ -70,17 +70,14 @@ func (f *Facts) unfinishedSwitchover() *Member {
 	return nil
 }
 
-// finishSwitchover goes on with a recorded move if its target is still in sync,
-// and else records that the old primary stays.
+// finishSwitchover goes on with a recorded move if its target is known to be in
+// sync, and else records that the old primary stays: an operator that restarted
+// knows nothing of the target, and a new move follows once it does.
 func finishSwitchover(f *Facts, old *Member) Decision {
 	d := Decision{Primary: old}
 	target := f.member(f.Record.Primary)
 	if target != nil && !target.Leaving && InSync(old, target) {
 		d.step(switchover(old, target))
-		return d
-	}
-	if target != nil && target.Answers() && !target.Leaving && target.follows(old.IP) && !stale(target) {
-		d.wait(syncing(target))
 		return d
 	}
 	record := promotion(f, old)

@@ -23,17 +23,21 @@ func recoverData(f *Facts, d Decision) Decision {
 	if f.Persistent {
 		return recoverVolumes(f, d)
 	}
+	var first *Member
 	for i := range f.Members {
 		m := &f.Members[i]
-		if m.Ordinal >= f.Wanted || m.Leaving || !m.Answers() {
-			continue
-		}
-		if m.Info.Keys > 0 {
+		switch {
+		case !m.Answers():
+		case m.Info.Keys > 0:
 			d.wait(chooseByHand([]*Member{m}))
 			return d
+		case first == nil && m.Ordinal < f.Wanted && !m.Leaving:
+			first = m
 		}
+	}
+	if first != nil {
 		d.DataLost = true
-		startFrom(f, &d, m, "every member lost its memory at once, and there are no volumes: starting empty")
+		startFrom(f, &d, first, "every member lost its memory at once, and there are no volumes: starting empty")
 		return d
 	}
 	d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Message: "no member answers"})
@@ -73,14 +77,14 @@ func recoverVolumes(f *Facts, d Decision) Decision {
 		return d
 	}
 	var others []*Member
-	for _, h := range f.Record.MayHold {
-		m := f.pod(h.Pod)
+	for i := range f.Members {
+		m := &f.Members[i]
 		switch {
-		case m == nil || m == own:
+		case m == own:
 		case !m.Answers():
 			d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Poll: m.Info != nil,
 				Message: fmt.Sprintf("%s came back empty and %s, which may hold the data, does not answer", own.Pod, m.Pod)})
-		case m.Info.Keys > 0 && h.InSync:
+		case m.Info.Keys > 0 && f.podInSync(m.Pod):
 			others = append(others, m)
 		case m.Info.Keys > 0:
 			d.wait(chooseByHand([]*Member{m}))
@@ -96,6 +100,16 @@ func recoverVolumes(f *Facts, d Decision) Decision {
 		startFrom(f, &d, own, "every member that may hold data answers, and all are empty")
 	}
 	return d
+}
+
+// podInSync says that a process of the pod was in sync, as recorded.
+func (f *Facts) podInSync(pod string) bool {
+	for _, h := range f.Record.MayHold {
+		if h.Pod == pod && h.InSync {
+			return true
+		}
+	}
+	return false
 }
 
 func startFrom(f *Facts, d *Decision, m *Member, why string) {

@@ -53,7 +53,7 @@ func (w *World) connect(p *process) {
 			p.secondary, p.secondOffset, p.id = p.id, p.offset+1, from.id
 			p.dropReplicas()
 		}
-		w.attach(p, from, from.connections, p.log)
+		w.attach(p, from, from.connections, slices.Clip(p.log))
 		w.note("%s continues from %s at %d", p, from, p.offset)
 		return
 	}
@@ -94,7 +94,7 @@ func (w *World) copy(p *process) {
 		p.loading, p.copying, p.linkDownSince = false, nil, w.now
 		p.dropReplicas()
 		if intact && reach(p, c.from) {
-			w.attach(p, c.from, c.connections, p.log)
+			w.attach(p, c.from, c.connections, c.log)
 		}
 		w.note("%s has copied %s to %d", p, c.from, p.offset)
 	}
