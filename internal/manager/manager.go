@@ -79,7 +79,7 @@ func New(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 		LeaseDuration:                 ptrTo(leaseDuration),
 		RenewDeadline:                 ptrTo(renewDeadline),
 		RetryPeriod:                   ptrTo(retryPeriod),
-		Controller:                    config.Controller{EnableWarmup: &warmUp},
+		Controller:                    config.Controller{EnableWarmup: &warmUp, SkipNameValidation: &o.SkipNameValidation},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)

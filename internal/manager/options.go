@@ -27,6 +27,8 @@ type Options struct {
 	Namespaces []string
 	// DefaultImage runs where a RedisCluster names no image.
 	DefaultImage string
+	// SkipNameValidation lets one process run several managers, as tests do.
+	SkipNameValidation bool
 	// Log options.
 	Log zap.Options
 }

@@ -69,6 +69,21 @@ func Binary(t testing.TB, flavour string) string {
 // and users, and waits until it accepts connections.
 func Start(t testing.TB, flavour string, in conf.Input) *Server {
 	t.Helper()
+	text, err := conf.Render(in)
+	if err != nil {
+		t.Fatalf("render redis.conf: %v", err)
+	}
+	return StartFiles(t, flavour, Files{Conf: text, ACL: conf.RenderACL(Passwords),
+		Replication: conf.ReplicationInclude(naming.UserReplication, Passwords.Replication)})
+}
+
+// Files are what a pod mounts.
+type Files struct{ Conf, ACL, Replication string }
+
+// StartFiles starts a server with the files of a pod, their paths made those of
+// a directory of its own.
+func StartFiles(t testing.TB, flavour string, in Files) *Server {
+	t.Helper()
 	n := next.Add(1)
 	s := &Server{
 		IP:     fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%200, (os.Getpid()/200)%250, n+1),
@@ -80,15 +95,11 @@ func Start(t testing.TB, flavour string, in conf.Input) *Server {
 			t.Fatalf("make a directory: %v", err)
 		}
 	}
-	text, err := conf.Render(in)
-	if err != nil {
-		t.Fatalf("render redis.conf: %v", err)
-	}
 	files := map[string]string{
 		"redis.conf": strings.NewReplacer(naming.MountSystem, s.path("system"), "dir "+naming.MountData, "dir "+s.path("data"),
-			"bind * -::*", "bind "+s.IP+"\nbind-source-addr "+s.IP).Replace(text),
-		"system/" + naming.KeyACL:             conf.RenderACL(Passwords),
-		"system/" + naming.KeyReplicationConf: conf.ReplicationInclude(naming.UserReplication, Passwords.Replication),
+			"bind * -::*", "bind "+s.IP+"\nbind-source-addr "+s.IP).Replace(in.Conf),
+		"system/" + naming.KeyACL:             in.ACL,
+		"system/" + naming.KeyReplicationConf: in.Replication,
 	}
 	for name, content := range files {
 		if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {

@@ -1,0 +1,79 @@
+package controllers_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/manager"
+	"seang.org/operator/internal/testkit/apiserver"
+)
+
+func TestMain(m *testing.M) { os.Exit(apiserver.Run(m)) }
+
+// logOnce sends the operator's log to the output of the tests.
+var logOnce sync.Once
+
+// operate runs the operator, wired as in production, on the namespace.
+func operate(t *testing.T, server *apiserver.Server, namespace string) (stop func()) {
+	t.Helper()
+	logOnce.Do(func() { ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr))) })
+	mgr, err := manager.New(server.Config, manager.Options{
+		MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{namespace}, DefaultImage: "redis:test", SkipNameValidation: true})
+	if err != nil {
+		t.Fatalf("make the manager: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the operator ended: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func cluster(namespace string, replicas int32, persistent bool) *v1alpha1.RedisCluster {
+	return &v1alpha1.RedisCluster{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache"},
+		Spec:       v1alpha1.RedisClusterSpec{Replicas: replicas, MemoryLimit: resource.MustParse("128Mi"), EnablePersistence: ptr.To(persistent)},
+	}
+}
+
+// await reads the object until it is as wanted, and fails the test with its
+// status if that takes too long.
+func await(t *testing.T, c client.Client, cluster *v1alpha1.RedisCluster, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil {
+			t.Fatalf("read the RedisCluster: %v", err)
+		}
+		if holds() {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 60 s: %s; status: %+v", what, cluster.Status)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func isReady(cluster *v1alpha1.RedisCluster) bool {
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cluster.Generation
+}

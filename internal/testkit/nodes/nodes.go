@@ -1,0 +1,182 @@
+// Package nodes stands in for the StatefulSet controller, the volume
+// provisioner and the kubelets on an API server that has none: it makes the
+// pods of each StatefulSet, and runs a real Redis process for each. What it
+// leaves out is shown on the embedded cluster.
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/testkit/redisserver"
+)
+
+// interval is how often the stand-in looks at the API server.
+const interval = 20 * time.Millisecond
+
+// Nodes runs the pods of one namespace.
+type Nodes struct {
+	client    client.WithWatch
+	namespace string
+	flavour   string
+	t         *testing.T
+
+	mu      sync.Mutex
+	servers map[types.UID]*redisserver.Server
+}
+
+// Start runs pods in the namespace until the test ends.
+func Start(t *testing.T, c client.WithWatch, namespace, flavour string) *Nodes {
+	t.Helper()
+	redisserver.Binary(t, flavour)
+	n := &Nodes{client: c, namespace: namespace, flavour: flavour, t: t, servers: map[types.UID]*redisserver.Server{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			n.pass(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(interval):
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done; n.killAll() })
+	return n
+}
+
+func (n *Nodes) killAll() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, server := range n.servers {
+		server.Kill()
+	}
+}
+
+// Server is the Redis process of a pod.
+func (n *Nodes) Server(uid types.UID) *redisserver.Server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.servers[uid]
+}
+
+// Restart ends the pod's process as kill -9 does and starts another in the same
+// pod, as the kubelet does.
+func (n *Nodes) Restart(uid types.UID) {
+	server := n.Server(uid)
+	server.Kill()
+	server.Run(n.t)
+}
+
+// pass does one round of what the controllers of Kubernetes would do. A
+// conflict is tried again in the next.
+func (n *Nodes) pass(ctx context.Context) {
+	sets := &appsv1.StatefulSetList{}
+	pods := &corev1.PodList{}
+	for _, list := range []client.ObjectList{sets, pods} {
+		if err := n.client.List(ctx, list, client.InNamespace(n.namespace)); err != nil {
+			return
+		}
+	}
+	alive := map[string]*corev1.Pod{}
+	for i := range pods.Items {
+		alive[pods.Items[i].Name] = &pods.Items[i]
+	}
+	wanted := map[string]bool{}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		if !set.DeletionTimestamp.IsZero() {
+			continue
+		}
+		for ordinal := range int(ptr.Deref(set.Spec.Replicas, 1)) {
+			name := fmt.Sprintf("%s-%d", set.Name, ordinal)
+			wanted[name] = true
+			if alive[name] == nil {
+				n.create(ctx, set, name)
+			}
+		}
+	}
+	for name, pod := range alive {
+		switch {
+		case !pod.DeletionTimestamp.IsZero() || !wanted[name]:
+			n.stop(ctx, pod)
+		case pod.Status.PodIP == "":
+			n.run(ctx, pod)
+		}
+	}
+}
+
+func (n *Nodes) create(ctx context.Context, set *appsv1.StatefulSet, name string) {
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		claim := template.DeepCopy()
+		claim.Name, claim.Namespace = template.Name+"-"+name, n.namespace
+		if err := n.client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+			return
+		}
+	}
+	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Name, pod.Namespace = name, n.namespace
+	pod.Labels[naming.LabelPodName] = name
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+	pod.Spec.NodeName = "node"
+	for _, template := range set.Spec.VolumeClaimTemplates {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: template.Name + "-" + name}}})
+	}
+	_ = n.client.Create(ctx, pod) // Tried again in the next round.
+}
+
+// run starts the pod's process with the files that the pod mounts.
+func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) {
+	cluster, _ := naming.ClusterOf(pod.Name)
+	config, secret := &corev1.ConfigMap{}, &corev1.Secret{}
+	key := client.ObjectKey{Namespace: n.namespace, Name: naming.ConfigMap(cluster)}
+	if n.client.Get(ctx, key, config) != nil {
+		return
+	}
+	key.Name = naming.SystemSecret(cluster)
+	if n.client.Get(ctx, key, secret) != nil {
+		return
+	}
+	n.mu.Lock()
+	server := n.servers[pod.UID]
+	n.mu.Unlock()
+	if server == nil {
+		server = redisserver.StartFiles(n.t, n.flavour, redisserver.Files{
+			Conf: config.Data[naming.KeyRedisConf], ACL: string(secret.Data[naming.KeyACL]), Replication: string(secret.Data[naming.KeyReplicationConf])})
+		n.mu.Lock()
+		n.servers[pod.UID] = server
+		n.mu.Unlock()
+	}
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: server.IP, PodIPs: []corev1.PodIP{{IP: server.IP}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: naming.ContainerRedis, Ready: true, ContainerID: "test://" + string(pod.UID),
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
+	}
+	_ = n.client.Status().Update(ctx, pod) // Tried again in the next round.
+}
+
+// stop ends the pod's process and then the pod.
+func (n *Nodes) stop(ctx context.Context, pod *corev1.Pod) {
+	n.mu.Lock()
+	server := n.servers[pod.UID]
+	n.mu.Unlock()
+	if server != nil {
+		server.Kill()
+	}
+	_ = n.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}) // Tried again.
+}
