@@ -1,6 +1,7 @@
 # The operator's image: one static program and nothing else.
 #   docker build --build-arg VERSION=v0.1.0 --tag registry.seang.org/redis-operator:v0.1.0 .
-# `go run -C test/images . build operator` compiles with the same flags.
+# `go run -C test/images . build operator` compiles with the same flags
+# (grpcnotrace leaves gRPC's HTML templates out, which would keep 23 MB of dead code).
 
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 WORKDIR /source
@@ -15,7 +16,7 @@ ARG VERSION=dev
 ARG TARGETOS
 ARG TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$VERSION" -o /manager .
+    go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags "-s -w -X main.version=$VERSION" -o /manager .
 
 FROM scratch
 COPY --from=build /manager /manager
