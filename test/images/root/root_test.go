@@ -2,6 +2,7 @@ package root
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,7 +17,7 @@ func TestFind(t *testing.T) {
 		wantAbsent bool
 		wantErr    bool
 	}{
-		"A finished root directory is found":          {content: `{"name": "redis-8.0", "version": "8.0.2", "layout": 1}`},
+		"A finished root directory is found":          {content: fmt.Sprintf(`{"name": "redis-8.0", "version": "8.0.2", "layout": %d}`, layoutVersion)},
 		"One that is not there is absent":             {wantAbsent: true, wantErr: true},
 		"One of an older layout is as good as absent": {content: `{"name": "redis-8.0", "layout": 0}`, wantAbsent: true, wantErr: true},
 		"A broken one is an error":                    {content: `{`, wantErr: true},
