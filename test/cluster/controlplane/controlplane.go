@@ -131,6 +131,7 @@ func ControllerManagerSpec(l layout.Layout) process.Spec {
 			"--cluster-signing-cert-file=" + l.PKI(pki.ClusterCA+".crt"),
 			"--cluster-signing-key-file=" + l.PKI(pki.ClusterCA+".key"),
 			"--controllers=*,bootstrap-signer-controller,token-cleaner-controller",
+			"--flex-volume-plugin-dir=" + l.DataDir() + "/volume-plugins",
 			"--kubeconfig=" + kubeconfig,
 			"--leader-elect=false",
 			"--node-monitor-grace-period=" + settings.NodeMonitorGracePeriod,

@@ -29,7 +29,7 @@ var requirements = []requirement{
 }
 
 // cniPlugins are the network plugins that the nodes use.
-var cniPlugins = []string{"ptp", "host-local", "loopback"}
+var cniPlugins = []string{"ptp", "host-local"}
 
 // cniDirs are where Debian and others put network plugins.
 var cniDirs = []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"}

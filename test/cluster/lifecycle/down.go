@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,11 +23,12 @@ import (
 // has held.
 const removeTimeout = 30 * time.Second
 
-// cniResults and containerLogs are outside of the cluster's directories: paths
-// that the network library and the kubelet do not let us choose.
+// What is outside of the cluster's directories: paths that the network library
+// and the kubelet do not let us choose.
 const (
 	cniResults    = "/var/lib/cni/results"
 	containerLogs = "/var/log/containers"
+	devicePlugins = "/var/lib/kubelet/device-plugins"
 )
 
 // Down removes the cluster, whatever state it is in.
@@ -140,11 +142,26 @@ func removeOutside(l layout.Layout) error {
 			return fmt.Errorf("remove %s: %w", path, err)
 		}
 	}
+	// Kubelets of all clusters take turns at this one socket.
+	if socket := filepath.Join(devicePlugins, "kubelet.sock"); dead(socket) {
+		if err := os.Remove(socket); err != nil {
+			return fmt.Errorf("remove %s: %w", socket, err)
+		}
+	}
 	// They are there before the first cluster only where Kubernetes is installed.
-	for _, dir := range []string{cniResults, filepath.Dir(cniResults), containerLogs} {
+	for _, dir := range []string{cniResults, filepath.Dir(cniResults), containerLogs, devicePlugins, filepath.Dir(devicePlugins)} {
 		_ = os.Remove(dir) // only if it is empty
 	}
 	return nil
+}
+
+// dead reports whether a socket is there that no process listens on.
+func dead(socket string) bool {
+	connection, err := net.Dial("unix", socket) //nolint:noctx // it does not block
+	if err == nil {
+		_ = connection.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // Outside returns the cluster's files in shared directories.
