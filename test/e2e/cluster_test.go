@@ -1,0 +1,259 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/test/e2e/kubeapi"
+	"seang.org/operator/test/e2e/oracle"
+)
+
+// rediscluster is a RedisCluster that the tests work with.
+type rediscluster struct {
+	key client.ObjectKey
+}
+
+// spec is a small cluster with so many replicas, in memory.
+func spec(replicas int32) v1alpha1.RedisClusterSpec {
+	return v1alpha1.RedisClusterSpec{Replicas: replicas, MemoryLimit: resource.MustParse("96Mi"), EnablePersistence: ptr.To(false)}
+}
+
+// persistentSpec is the same on volumes.
+func persistentSpec(replicas int32) v1alpha1.RedisClusterSpec {
+	s := spec(replicas)
+	s.EnablePersistence = ptr.To(true)
+	s.Storage = &v1alpha1.StorageSpec{Size: ptr.To(resource.MustParse("512Mi"))}
+	return s
+}
+
+func create(ctx context.Context, in, name string, spec v1alpha1.RedisClusterSpec) rediscluster {
+	GinkgoHelper()
+	object := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name}, Spec: spec}
+	Expect(api.Create(ctx, object)).To(Succeed())
+	return rediscluster{key: client.ObjectKeyFromObject(object)}
+}
+
+func (c rediscluster) reference() *v1alpha1.RedisCluster {
+	return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.key.Namespace, Name: c.key.Name}}
+}
+
+func (c rediscluster) get(ctx context.Context) *v1alpha1.RedisCluster {
+	GinkgoHelper()
+	object := &v1alpha1.RedisCluster{}
+	Expect(api.Get(ctx, c.key, object)).To(Succeed())
+	return object
+}
+
+// await waits until the status fulfils a condition, and fails with the last
+// status that was seen.
+func (c rediscluster) await(ctx context.Context, within time.Duration, what string, done func(*v1alpha1.RedisCluster) bool) *v1alpha1.RedisCluster {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not %s within %s", what, within))
+	defer cancel()
+	var last *v1alpha1.RedisCluster
+	err := kubeapi.Await(ctx, api, c.reference(), func(now *v1alpha1.RedisCluster) (bool, error) {
+		last = now
+		return done(now), nil
+	})
+	if err != nil {
+		Fail(fmt.Sprintf("%s: %v\n%s", c.key, err, describe(last)))
+	}
+	return last
+}
+
+// describe is what a person wants to know of a cluster that is not as it should.
+func describe(cluster *v1alpha1.RedisCluster) string {
+	if cluster == nil {
+		return "it was never seen"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "generation %d, observed %d, phase %s, primary %q, in sync %v, record %+v\n", cluster.Generation,
+		cluster.Status.ObservedGeneration, cluster.Status.Phase, cluster.Status.Primary, cluster.Status.InSyncReplicas, cluster.Status.Record)
+	for _, condition := range cluster.Status.Conditions {
+		fmt.Fprintf(&b, "  %s=%s %s: %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
+	}
+	return b.String()
+}
+
+// awaitReady waits until the whole current spec is in force.
+func (c rediscluster) awaitReady(ctx context.Context, within time.Duration) *v1alpha1.RedisCluster {
+	GinkgoHelper()
+	return c.await(ctx, within, "Ready", func(now *v1alpha1.RedisCluster) bool {
+		return conditionIs(now, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	})
+}
+
+// conditionIs says that the condition holds for the current spec.
+func conditionIs(cluster *v1alpha1.RedisCluster, kind string, status metav1.ConditionStatus, reason string) bool {
+	condition := meta.FindStatusCondition(cluster.Status.Conditions, kind)
+	return condition != nil && condition.ObservedGeneration == cluster.Generation && condition.Status == status && condition.Reason == reason
+}
+
+// awaitReason waits until Ready is False for a reason.
+func (c rediscluster) awaitReason(ctx context.Context, within time.Duration, reason string) *v1alpha1.RedisCluster {
+	GinkgoHelper()
+	return c.await(ctx, within, "not Ready for "+reason, func(now *v1alpha1.RedisCluster) bool {
+		return conditionIs(now, v1alpha1.ConditionReady, metav1.ConditionFalse, reason)
+	})
+}
+
+// change edits the RedisCluster as a person does.
+func (c rediscluster) change(ctx context.Context, edit func(*v1alpha1.RedisCluster)) {
+	GinkgoHelper()
+	before := c.get(ctx)
+	after := before.DeepCopy()
+	edit(after)
+	Expect(api.Patch(ctx, after, client.MergeFrom(before))).To(Succeed())
+}
+
+func (c rediscluster) delete(ctx context.Context, within time.Duration) {
+	GinkgoHelper()
+	object := c.get(ctx)
+	Expect(api.Delete(ctx, object)).To(Succeed())
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not gone within %s", within))
+	defer cancel()
+	Expect(api.AwaitGone(ctx, object)).To(Succeed())
+}
+
+// pods of the cluster, by name.
+func (c rediscluster) pods(ctx context.Context) map[string]corev1.Pod {
+	GinkgoHelper()
+	list := &corev1.PodList{}
+	Expect(api.List(ctx, list, client.InNamespace(c.key.Namespace), client.MatchingLabels(naming.Selector(c.key.Name)))).To(Succeed())
+	pods := map[string]corev1.Pod{}
+	for _, pod := range list.Items {
+		pods[pod.Name] = pod
+	}
+	return pods
+}
+
+// containers tell the running Redis processes apart: their identities change
+// with each restart.
+func (c rediscluster) containers(ctx context.Context) []string {
+	GinkgoHelper()
+	var ids []string
+	for _, pod := range c.pods(ctx) {
+		for _, container := range pod.Status.ContainerStatuses {
+			ids = append(ids, pod.Name+" "+container.ContainerID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (c rediscluster) primaryPod(ctx context.Context) *corev1.Pod {
+	GinkgoHelper()
+	return c.pod(ctx, c.get(ctx).Status.Primary)
+}
+
+func (c rediscluster) pod(ctx context.Context, name string) *corev1.Pod {
+	GinkgoHelper()
+	pod := &corev1.Pod{}
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: c.key.Namespace, Name: name}, pod)).To(Succeed())
+	return pod
+}
+
+func (c rediscluster) secret(ctx context.Context, name string) map[string][]byte {
+	GinkgoHelper()
+	secret := &corev1.Secret{}
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: c.key.Namespace, Name: name}, secret)).To(Succeed())
+	return secret.Data
+}
+
+// service is how an application reaches a Service of the cluster.
+func (c rediscluster) service(ctx context.Context, name string) oracle.Target {
+	GinkgoHelper()
+	service := &corev1.Service{}
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: c.key.Namespace, Name: name}, service)).To(Succeed())
+	secret := c.secret(ctx, naming.AppSecret(c.key.Name))
+	return oracle.Target{Address: fmt.Sprintf("%s:%d", service.Spec.ClusterIP, naming.PortRedis),
+		Username: string(secret[naming.KeyUsername]), Password: string(secret[naming.KeyPassword])}
+}
+
+func (c rediscluster) primary(ctx context.Context) oracle.Target {
+	GinkgoHelper()
+	return c.service(ctx, naming.PrimaryService(c.key.Name))
+}
+
+func (c rediscluster) replicas(ctx context.Context) oracle.Target {
+	GinkgoHelper()
+	return c.service(ctx, naming.ReplicasService(c.key.Name))
+}
+
+// operatorAt logs in at one pod as the operator does, to read what is in force.
+func (c rediscluster) operatorAt(ctx context.Context, pod corev1.Pod) oracle.Target {
+	GinkgoHelper()
+	password := c.secret(ctx, naming.SystemSecret(c.key.Name))[naming.KeyOperatorPassword]
+	return oracle.Target{Address: fmt.Sprintf("%s:%d", pod.Status.PodIP, naming.PortRedis), Username: naming.UserOperator, Password: string(password)}
+}
+
+// do sends one command over a connection of its own.
+func do(ctx context.Context, target oracle.Target, words ...string) (string, error) {
+	conn, err := oracle.Dial(ctx, target)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return conn.Do(ctx, words...)
+}
+
+// runs is how many oracles there were, for the names of their keys.
+var runs int
+
+// write starts writers through the primary Service and returns once they write.
+func (c rediscluster) write(ctx context.Context) *oracle.Oracle {
+	GinkgoHelper()
+	runs++
+	options := oracle.Options{Name: fmt.Sprintf("oracle-%d", runs), Plain: 2, Confirming: 2, Pace: 2 * time.Millisecond}
+	o := oracle.Start(ctx, c.primary(ctx), options)
+	awaitWrites(ctx, o)
+	o.Mark()
+	return o
+}
+
+// awaitWrites waits until a few writes more were acknowledged.
+func awaitWrites(ctx context.Context, o *oracle.Oracle) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no writes within %s", startTimeout))
+	defer cancel()
+	Expect(o.Await(ctx, 20)).To(Succeed())
+}
+
+// verify ends the writers and shows what became of their writes.
+func verify(ctx context.Context, o *oracle.Oracle, planned bool) {
+	GinkgoHelper()
+	awaitWrites(ctx, o)
+	measured("longest pause of writes", o.Mark().Round(time.Millisecond))
+	report, err := o.Verify(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	measured("writes", fmt.Sprintf("%+v", report))
+	Expect(report.Err(planned)).To(Succeed())
+}
+
+// eventReasons are the reasons of the Events about the RedisCluster.
+func (c rediscluster) eventReasons(ctx context.Context) []string {
+	GinkgoHelper()
+	list := &corev1.EventList{}
+	Expect(api.List(ctx, list, client.InNamespace(c.key.Namespace))).To(Succeed())
+	var reasons []string
+	for _, event := range list.Items {
+		if event.InvolvedObject.Kind == "RedisCluster" && event.InvolvedObject.Name == c.key.Name {
+			reasons = append(reasons, event.Reason)
+		}
+	}
+	return reasons
+}

@@ -1,0 +1,162 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/test/e2e/kubeapi"
+)
+
+// operatorPods are those of the operator's deployment.
+func operatorPods(ctx context.Context) []corev1.Pod {
+	GinkgoHelper()
+	list := &corev1.PodList{}
+	Expect(api.List(ctx, list, client.InNamespace(operatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"})).To(Succeed())
+	return list.Items
+}
+
+// awaitOperator waits until each operator pod of the deployment is available.
+func awaitOperator(ctx context.Context) {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the operator is not available within %s", startTimeout))
+	defer cancel()
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: operatorDeployment}}
+	Expect(kubeapi.Await(ctx, api, deployment, func(d *appsv1.Deployment) (bool, error) {
+		return d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas == *d.Spec.Replicas &&
+			d.Status.UpdatedReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, nil
+	})).To(Succeed())
+}
+
+// leader is the pod that holds the Lease.
+func leader(ctx context.Context) string {
+	GinkgoHelper()
+	lease := &coordinationv1.Lease{}
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: leaseName}, lease)).To(Succeed())
+	pod, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	return pod
+}
+
+// awaitLeader waits until another pod than the given one leads.
+func awaitLeader(ctx context.Context, other string) {
+	GinkgoHelper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: leaseName}}
+	Expect(kubeapi.Await(ctx, api, lease, func(l *coordinationv1.Lease) (bool, error) {
+		holder, _, _ := strings.Cut(ptr.Deref(l.Spec.HolderIdentity, ""), "_")
+		return holder != "" && holder != other, nil
+	})).To(Succeed())
+}
+
+var _ = Describe("The operator", Ordered, func() {
+	var c rediscluster
+
+	BeforeAll(func(ctx SpecContext) {
+		c = create(ctx, namespace, "operated", spec(1))
+		c.awaitReady(ctx, startTimeout)
+	}, NodeTimeout(specTimeout))
+	AfterAll(func(ctx SpecContext) { c.delete(ctx, startTimeout) }, NodeTimeout(specTimeout))
+
+	It("shows its metrics to those who may read them, and to nobody else", func(ctx SpecContext) {
+		service := &corev1.Service{}
+		Expect(api.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: metricsService}, service)).To(Succeed())
+		url := fmt.Sprintf("https://%s:%d/metrics", service.Spec.ClusterIP, service.Spec.Ports[0].Port)
+		status, _ := scrape(ctx, url, "")
+		Expect(status).To(BeElementOf(http.StatusUnauthorized, http.StatusForbidden))
+
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "scraper"}}
+		Expect(api.Create(ctx, account)).To(Succeed())
+		token, err := api.Typed.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		status, _ = scrape(ctx, url, token.Status.Token)
+		Expect(status).To(Equal(http.StatusForbidden))
+
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-scraper-"},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: metricsRole},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}}}
+		Expect(api.Create(ctx, binding)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(api.Delete(ctx, binding)).To(Succeed()) }, NodeTimeout(time.Minute))
+		// The Service leads to both pods; the leader has the figures of the cluster.
+		Eventually(func() string {
+			_, text := scrape(ctx, url, token.Status.Token)
+			return text
+		}, noticeTimeout, "500ms").Should(MatchRegexp(`(?m)^redis\w*\{[^}]*"operated"`))
+	}, SpecTimeout(specTimeout))
+
+	It("writes nothing when it is restarted", func(ctx SpecContext) {
+		from := auditPosition()
+		before := c.containers(ctx)
+		for _, pod := range operatorPods(ctx) {
+			Expect(api.Delete(ctx, &pod)).To(Succeed())
+			Expect(api.AwaitGone(ctx, &pod)).To(Succeed())
+		}
+		awaitOperator(ctx)
+		Consistently(func() int {
+			writes, events := writesSince(from, "")
+			return len(writes) + len(events)
+		}, "10s", "1s").Should(BeZero(), func() string { return describeWrites(from) })
+		// It does look at the cluster: a change is acted upon.
+		c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec.Config = map[string]string{"slowlog-max-len": "64"} })
+		c.awaitReady(ctx, startTimeout)
+		Expect(c.containers(ctx)).To(Equal(before))
+		settled := auditPosition()
+		Consistently(func() int {
+			writes, _ := writesSince(settled, "")
+			return len(writes)
+		}, "5s", "1s").Should(BeZero(), func() string { return describeWrites(settled) })
+	}, SpecTimeout(specTimeout))
+
+	It("acts again soon after its leader is killed", func(ctx SpecContext) {
+		old := leader(ctx)
+		for _, pod := range operatorPods(ctx) {
+			if pod.Name == old {
+				began := time.Now()
+				Expect(kubeapi.Kill(&pod, "manager")).To(Succeed())
+				awaitLeader(ctx, old)
+				measured("leader killed → another leads", time.Since(began).Round(time.Millisecond))
+			}
+		}
+		o := c.write(ctx)
+		epoch := c.get(ctx).Status.Record.Epoch
+		Expect(kubeapi.Kill(c.primaryPod(ctx), "redis-server")).To(Succeed())
+		c.await(ctx, noticeTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
+			return now.Status.Record.Epoch > epoch && now.Status.Primary != ""
+		})
+		c.awaitReady(ctx, startTimeout)
+		verify(ctx, o, false)
+		awaitOperator(ctx)
+	}, SpecTimeout(specTimeout))
+})
+
+// scrape reads metrics with a token; without one if it is empty. The endpoint
+// has a certificate of its own making.
+func scrape(ctx context.Context, url, token string) (status int, text string) {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	Expect(err).NotTo(HaveOccurred())
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // As above.
+	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close() //nolint:errcheck // Read to its end.
+	body, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	return response.StatusCode, string(body)
+}

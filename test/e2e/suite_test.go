@@ -1,0 +1,113 @@
+// Package e2e tests what a user sees of the operator on a real Kubernetes, which
+// KUBECONFIG names and on which the operator is installed. The tests run where
+// the addresses of Services route.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"seang.org/operator/test/e2e/audit"
+	"seang.org/operator/test/e2e/kubeapi"
+)
+
+// Where the operator is, as config/default installs it.
+const (
+	operatorNamespace  = "redis-operator-system"
+	operatorDeployment = "redis-operator-controller-manager"
+	operatorUser       = "system:serviceaccount:" + operatorNamespace + ":" + operatorDeployment
+	metricsService     = operatorDeployment + "-metrics"
+	metricsRole        = "redis-operator-metrics-reader"
+	leaseName          = "redis-operator-lease.seang.org"
+)
+
+// envAuditLog is the path of the API server's audit log, if it can be read.
+const envAuditLog = "AUDIT_LOG"
+
+// Times that a small, loaded machine needs.
+const (
+	// startTimeout is from the creation of pods to Ready.
+	startTimeout = 90 * time.Second
+	// recoveryTimeout is what the product promises once a spec is put right.
+	recoveryTimeout = 60 * time.Second
+	// noticeTimeout is from a change to what the status says of it.
+	noticeTimeout = 30 * time.Second
+	// specTimeout bounds each spec that says nothing else.
+	specTimeout = 3 * time.Minute
+)
+
+var (
+	api       *kubeapi.API
+	namespace string
+	auditLog  audit.Log
+)
+
+func TestEndToEnd(t *testing.T) {
+	if os.Getenv("KUBECONFIG") == "" {
+		t.Skip("needs a Kubernetes with the operator installed, named in KUBECONFIG: run make test-e2e")
+	}
+	log.SetLogger(GinkgoLogr)
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "redis-operator")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	api, err = kubeapi.Connect()
+	Expect(err).NotTo(HaveOccurred())
+	auditLog = audit.Log(os.Getenv(envAuditLog))
+	awaitOperator(ctx)
+	namespace = newNamespace(ctx)
+}, NodeTimeout(2*time.Minute))
+
+// newNamespace makes a namespace that admits restricted pods only, and is
+// removed after the suite.
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-",
+		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	Expect(api.Create(ctx, object)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(api.Delete(ctx, object))).To(Succeed())
+	}, NodeTimeout(time.Minute))
+	return object.Name
+}
+
+// writesSince are the writes of the operator that concern a namespace since a
+// position of the audit log, and its Events; all namespaces if it is empty.
+func writesSince(from audit.Position, in string) (writes, events []audit.Request) {
+	GinkgoHelper()
+	requests, err := auditLog.Since(from)
+	Expect(err).NotTo(HaveOccurred())
+	var here []audit.Request
+	for _, r := range requests {
+		if in == "" || r.Namespace == in {
+			here = append(here, r)
+		}
+	}
+	return audit.Writes(here, operatorUser)
+}
+
+// auditPosition skips the spec where the audit log cannot be read.
+func auditPosition() audit.Position {
+	GinkgoHelper()
+	if auditLog == "" {
+		Skip("needs the API server's audit log, named in " + envAuditLog)
+	}
+	position, err := auditLog.End()
+	Expect(err).NotTo(HaveOccurred())
+	return position
+}
+
+// measured shows a figure in the report of the suite.
+func measured(what string, value any) { AddReportEntry(what, fmt.Sprint(value)) }
