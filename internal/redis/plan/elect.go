@@ -162,7 +162,9 @@ func settle(f *Facts, d *Decision) ([]*Member, bool) {
 			settled = false
 			d.wait(Wait{Reason: v1alpha1.ReasonMemberLoading, Blocking: true, Poll: true, Message: m.Pod + " loads what it copied from the old primary"})
 		case !m.Info.LinkUp:
-		case f.SilentFor >= SilenceLimit:
+		case f.SilentFor >= SilenceLimit || f.answersAt(m.Info.PrimaryHost):
+			// Behind a partition a link looks up for long; two replicas that follow
+			// each other would do so for ever.
 			settled = false
 			d.step(Detach{Why: "its link to the old primary is still open", Member: m.ID()})
 		default:
@@ -172,4 +174,14 @@ func settle(f *Facts, d *Decision) ([]*Member, bool) {
 		}
 	}
 	return f.liveHolders(), settled
+}
+
+// answersAt says that a process answers at the address.
+func (f *Facts) answersAt(ip string) bool {
+	for i := range f.Members {
+		if f.Members[i].IP == ip && f.Members[i].Answers() {
+			return true
+		}
+	}
+	return false
 }

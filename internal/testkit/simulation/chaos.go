@@ -12,6 +12,11 @@ func newWorld(seed uint64, traced bool) *World {
 	w.wanted = 2 + w.rng.IntN(3)
 	w.persistent = w.chance(3)
 	w.failures = w.rng.IntN(7)
+	w.calm = time.Duration(w.rng.IntN(3)) * 3 * time.Second
+	all := []func(*process){w.kill, w.killAll, w.hang, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.trim, w.heal}
+	for range 2 + w.rng.IntN(6) {
+		w.kinds = append(w.kinds, all[w.rng.IntN(len(all))])
+	}
 	w.size = w.wanted
 	w.note("seed %d: %d members, persistent %t, up to %d failures", seed, w.wanted, w.persistent, w.failures)
 	w.createPods()
@@ -81,7 +86,7 @@ func (w *World) terminate(p *pod) {
 
 // maybeFail lets a failure happen, rarely.
 func (w *World) maybeFail(oneIn int) {
-	if w.healing || w.failures == 0 || !w.chance(oneIn) || len(w.processes) == 0 {
+	if w.healing || w.failures == 0 || w.now < w.calm || !w.chance(oneIn) || len(w.processes) == 0 {
 		return
 	}
 	w.failures--
@@ -89,8 +94,7 @@ func (w *World) maybeFail(oneIn int) {
 	if w.last != nil && w.last.alive && w.chance(2) {
 		p = w.last
 	}
-	failures := []func(*process){w.kill, w.kill, w.killAll, w.hang, w.isolate, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.scale, w.trim, w.heal}
-	failures[w.rng.IntN(len(failures))](p)
+	w.kinds[w.rng.IntN(len(w.kinds))](p)
 }
 
 func (w *World) kill(p *process) {

@@ -34,6 +34,8 @@ type World struct {
 	confirmed    []*write
 	last         *process // promoted last
 	failures     int      // that may still happen
+	kinds        []func(*process)
+	calm         time.Duration // until which none happens
 	ids, runs    int
 	healing      bool
 	violation    error
@@ -180,7 +182,7 @@ func (w *World) promoted(p *process) {
 			}
 		}
 	}
-	if len(p.log) == 0 {
+	if len(p.log) == 0 && !p.backlog { // It never was in sync with anybody.
 		w.checkEmpty(p)
 	}
 	w.last = p
