@@ -16,9 +16,6 @@ SHELL         := bash
 .SHELLFLAGS   := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# No C compiler is needed, and all targets share one build cache.
-export CGO_ENABLED := 0
-
 TOOL    := go tool -modfile=$(CURDIR)/tools/go.mod
 STAGES  := go run ./test/stages
 CLUSTER  = $(CURDIR)/bin/cluster --name $(CLUSTER_NAME)
@@ -26,15 +23,15 @@ IMAGES  := go run -C test/images .
 GOTEST  := $(TOOL) gotestsum --format pkgname-and-test-fails --hide-summary=skipped -- -timeout 30m
 LINT    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/redis-operator/lint-$(shell cat tools/go.sum tools/lint/*.go | sha256sum | cut -c1-12)
 
-# Modules, as directories. Those in test/cluster/build wrap a program of others:
-# they have no tests, and are compiled with the flags of test/cluster to do it once.
-# The one of containerd has no code at all.
+# Modules, as directories. Those in test/cluster/build and tools are programs of others:
+# they have no tests, and are checked with the flags that they are built with, so that
+# they are compiled once. The module of containerd has no code at all.
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files -co --exclude-standard go.mod '*/go.mod')))
-WRAPPED := $(filter test/cluster/build/%,$(MODULES))
-OWN     := $(filter-out $(WRAPPED),$(MODULES))
+OTHERS  := $(filter test/cluster/build/%,$(MODULES))
+OWN     := $(filter-out tools $(OTHERS),$(MODULES))
 each     = for m in $(1); do echo "module $$(cd $$m; go list -m)"; (cd $$m; $(2)); done
-each-module = $(call each,$(OWN),$(1)); export GOFLAGS="$${GOFLAGS:-} -trimpath"; \
-	$(call each,$(filter-out %/containerd,$(WRAPPED)),$(1))
+each-module = $(call each,$(OWN),$(1)); export CGO_ENABLED=0; $(call each,tools,$(1)); \
+	export GOFLAGS="$${GOFLAGS:-} -trimpath"; $(call each,$(filter-out %/containerd,$(OTHERS)),$(1))
 
 # Without KUBECONFIG: kubectl, images and addresses of the embedded cluster.
 in-cluster = $(if $(KUBECONFIG),,$(CLUSTER) exec --)
@@ -88,7 +85,7 @@ lint: $(LINT) ## golangci-lint in all modules, kube-api-linter on api/
 	@$(call each-module,$(LINT) run -c $(CURDIR)/.golangci.yml ./...)
 
 $(LINT): | tools/go.sum
-	@echo 'building golangci-lint, once: takes some minutes'; go build -C tools -o $@ ./lint
+	@echo 'building golangci-lint, once: takes some minutes'; CGO_ENABLED=0 go build -C tools -o $@ ./lint
 
 vuln: ## govulncheck of the operator, where its database can be reached
 	@test/vuln.sh $(TOOL) govulncheck ./...
