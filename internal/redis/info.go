@@ -76,14 +76,17 @@ type Replica struct {
 	Lag int64
 }
 
-// Replica returns what the primary says of the replica at an address, or nil.
+// Replica returns what the primary says of the replica at an address, or nil. Of
+// two, one is the connection of a process that ended: the one that is less far
+// counts.
 func (i *Info) Replica(ip string) *Replica {
+	var found *Replica
 	for n := range i.Replicas {
-		if i.Replicas[n].IP == ip {
-			return &i.Replicas[n]
+		if r := &i.Replicas[n]; r.IP == ip && (found == nil || r.Offset < found.Offset) {
+			found = r
 		}
 	}
-	return nil
+	return found
 }
 
 // ParseInfo reads the reply of INFO. Lines it does not know are ignored; a

@@ -15,9 +15,9 @@ func recoverData(f *Facts, d Decision) Decision {
 			"only %s lives and it was not in sync with %s: promoting it would lose acknowledged writes; bring back a pod with a newer copy", stale.Pod, f.Record.Primary.Pod)})
 		return d
 	}
-	if alive := f.unreached(); alive != nil {
+	if alive := f.unreached(); alive != "" {
 		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Poll: true, Message: fmt.Sprintf(
-			"%s accepts no writes, but may live and hold the data: waiting for it to answer or to end", alive.Pod)})
+			"%s accepts no writes, but may live and hold the data: waiting for it to answer or to end", alive)})
 		return d
 	}
 	if f.Persistent {
@@ -44,23 +44,25 @@ func recoverData(f *Facts, d Decision) Decision {
 	return d
 }
 
-// unreached is a process that may hold the data in its memory and neither
-// answers nor is known to have ended; nil if there is none.
-func (f *Facts) unreached() *v1alpha1.MemberID {
-	for _, id := range append(f.suspects(), holderIDs(f.Record)...) {
-		if f.member(id) == nil && f.ended(id) == NotProved {
-			return &id
-		}
-	}
-	return nil
-}
-
-func holderIDs(record *v1alpha1.Record) []v1alpha1.MemberID {
-	var ids []v1alpha1.MemberID
-	for _, h := range record.MayHold {
+// unreached names the pod of a process that may hold data in its memory and
+// neither answers nor is known to have ended; empty if there is none. A primary
+// that was fenced by its lease is one, even if the record has moved on.
+func (f *Facts) unreached() string {
+	ids := f.suspects()
+	for _, h := range f.Record.MayHold {
 		ids = append(ids, h.MemberID)
 	}
-	return ids
+	for _, id := range ids {
+		if f.member(id) == nil && f.ended(id) == NotProved {
+			return id.Pod
+		}
+	}
+	for i := range f.Members {
+		if m := &f.Members[i]; m.IP != "" && m.Info == nil && m.Proof == NotProved {
+			return m.Pod
+		}
+	}
+	return ""
 }
 
 // recoverVolumes prefers the volume of the recorded primary, then the only

@@ -69,11 +69,16 @@ func preferred(record *v1alpha1.Record, m, other *Member) bool {
 }
 
 // continues says that the process has the history of the recorded primary, or
-// the one that it continued.
+// the one that it continued, up to where it was promoted: what lies beyond is
+// another branch, whose offsets mean something else.
 func continues(record *v1alpha1.Record, info *redis.Info) bool {
 	for _, id := range []redis.ReplicationID{info.ReplicationID, info.SecondaryID} {
-		if id != "" && (string(id) == record.ReplicationID || string(id) == record.ForkID) {
+		switch {
+		case id == "":
+		case string(id) == record.ReplicationID:
 			return true
+		case string(id) == record.ForkID:
+			return record.ReplicationID == "" || info.Offset <= record.ForkOffset
 		}
 	}
 	return false

@@ -20,10 +20,7 @@ type Operator struct {
 	pods  map[types.UID]*memory
 	// detachedSince and silentSince: -1 while it is not so.
 	detachedSince, silentSince time.Duration
-	// Facts and Steps, where set, falsify what the planner sees and decides:
-	// so the tests show that each rule is needed.
-	Facts func(*plan.Facts)
-	Steps func([]plan.Step) []plan.Step
+	rules                      Rules
 }
 
 // memory is what the operator remembers of a pod.
@@ -104,12 +101,12 @@ func (o *Operator) round() (plan.Decision, error) {
 	if err != nil {
 		return plan.Decision{}, err
 	}
-	if o.Facts != nil {
-		o.Facts(&facts)
+	if o.rules.Facts != nil {
+		o.rules.Facts(&facts)
 	}
 	d := plan.Next(facts)
-	if o.Steps != nil {
-		d.Steps = o.Steps(d.Steps)
+	if o.rules.Steps != nil {
+		d.Steps = o.rules.Steps(d.Steps)
 	}
 	for _, step := range d.Steps {
 		if err := o.interlude(); err != nil {

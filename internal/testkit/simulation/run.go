@@ -5,12 +5,27 @@ import (
 	"seang.org/operator/internal/redis/plan"
 )
 
+// Rules falsify what the planner sees and decides, where set: so tests show that
+// each rule is needed.
+type Rules struct {
+	Facts func(*plan.Facts)
+	Steps func([]plan.Step) []plan.Step
+}
+
 // Run runs one schedule: a time with failures, then one without, at the end of
 // which all must be as asked, or the plan must name what it waits for and do
-// nothing more. Facts and steps falsify the planner's, where set.
-func Run(seed uint64, traced bool, facts func(*plan.Facts), steps func([]plan.Step) []plan.Step) *World {
+// nothing more. A schedule that breaks a promise is run again for its trace.
+func Run(seed uint64, rules Rules) *World {
+	w := run(seed, rules, false)
+	if w.violation != nil {
+		w = run(seed, rules, true)
+	}
+	return w
+}
+
+func run(seed uint64, rules Rules, traced bool) *World {
 	w := newWorld(seed, traced)
-	o := &Operator{world: w, Facts: facts, Steps: steps}
+	o := &Operator{world: w, rules: rules}
 	o.forget()
 	for range 40 {
 		if w.violation != nil {
@@ -22,6 +37,12 @@ func Run(seed uint64, traced bool, facts func(*plan.Facts), steps func([]plan.St
 	}
 	w.note("all failures end")
 	w.healAll()
+	w.converge(o)
+	return w
+}
+
+// converge waits until nothing is left to do.
+func (w *World) converge(o *Operator) {
 	var d plan.Decision
 	for pass := 0; w.violation == nil; pass++ {
 		w.elapse(20)
@@ -39,7 +60,6 @@ func Run(seed uint64, traced bool, facts func(*plan.Facts), steps func([]plan.St
 	for _, wait := range d.Waits {
 		w.note("waits: %s: %s", wait.Reason, wait.Message)
 	}
-	return w
 }
 
 // settled says that nothing is left to do or to expect without a person.

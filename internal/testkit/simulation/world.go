@@ -80,6 +80,12 @@ func (w *World) violated(format string, args ...any) {
 	}
 }
 
+// Violation is the first promise that was broken; nil if none was.
+func (w *World) Violation() error { return w.violation }
+
+// Ready says that all ended as asked.
+func (w *World) Ready() bool { return w.ready }
+
 // Trace is what happened, for people.
 func (w *World) Trace() string { return strings.Join(w.trace, "\n") }
 
