@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"seang.org/operator/internal/redis"
 	"seang.org/operator/internal/redis/plan"
 )
 

@@ -39,8 +39,6 @@ func (o *Operator) do(step plan.Step) error {
 		return o.on(step.Member, func(p *process) error { p.serving = true; o.pod(p.pod.uid).serving = true; return nil })
 	case plan.SetLease:
 		return o.on(step.Member, func(p *process) error { p.minReplicas = step.Replicas; return nil })
-	case plan.CutClients:
-		return nil
 	}
 	return fmt.Errorf("no code does the step %T", step)
 }

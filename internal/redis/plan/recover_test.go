@@ -1,0 +1,65 @@
+package plan
+
+import "testing"
+
+func TestRecover(t *testing.T) {
+	fresh := func(n int64) []func(*Member) { return []func(*Member){booted, restarted, keys(n)} }
+	volumes := func(f Facts) Facts { f.Persistent = true; return f }
+	decide(t, map[string]struct {
+		facts Facts
+		want  string
+	}{
+		"without volumes, and all memory gone, the cluster starts empty": {
+			facts: facts(record(), member(0, fresh(0)...), member(1, fresh(0)...), member(2, fresh(0)...)),
+			want: `record epoch 2 of r-0, lease false, holders 0-again*
+				promote r-0
+				service r-0`,
+		},
+		"a member with data keeps an empty one before it from being the source": {
+			facts: facts(record(), member(0, fresh(0)...), member(1, fresh(0)...), member(2, fresh(7)...)),
+			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-2 (7 keys)",
+		},
+		"an unreachable process may hold the data (simulation)": {
+			facts: facts(record(func(r *v1Record) { r.Primary = id(1); r.MayHold = r.MayHold[1:2] }), member(0), member(1, fresh(0)...), member(2, fresh(0)...)),
+			want:  "wait NoCandidate: r-0 accepts no writes, but may live and hold the data: waiting for it to answer or to end",
+		},
+		"the recorded primary's volume is the source": {
+			facts: volumes(facts(record(), member(0, fresh(5)...), member(1, fresh(6)...), member(2, fresh(0)...))),
+			want: `record epoch 2 of r-0, lease false, holders 0-again*
+				promote r-0
+				service r-0`,
+		},
+		"it is waited for while it loads": {
+			facts: volumes(facts(record(), member(0, booted, restarted, loading), member(1, fresh(6)...), member(2, fresh(0)...))),
+			want:  "wait NoCandidate: waiting for r-0, whose volume has the newest data, to load it",
+		},
+		"it is waited for while it is away": {
+			facts: volumes(facts(record(), member(0, proved(ProofTerminated)), member(1, fresh(6)...), member(2, fresh(0)...))),
+			want:  "wait NoCandidate: waiting for r-0, whose volume has the newest data, to load it",
+		},
+		"if its volume is lost, the only other one in sync is the source": {
+			facts: volumes(facts(record(notInSync(2)), member(0, fresh(0)...), member(1, fresh(6)...), member(2, fresh(0)...))),
+			want: `record epoch 2 of r-1, lease false, holders 1-again*
+				promote r-1
+				service r-1`,
+		},
+		"between two of those a person chooses": {
+			facts: volumes(facts(record(), member(0, fresh(0)...), member(1, fresh(6)...), member(2, fresh(7)...))),
+			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-1 (6 keys) r-2 (7 keys)",
+		},
+		"data of a member that the record does not know is not discarded (simulation)": {
+			facts: volumes(facts(record(func(r *v1Record) { r.MayHold = r.MayHold[:1] }), member(0, fresh(0)...), member(1, fresh(0)...), member(2, fresh(7)...))),
+			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-2 (7 keys)",
+		},
+		"a member that does not answer may hold data": {
+			facts: volumes(facts(record(), member(0, fresh(0)...), member(1, fresh(0)...), member(2, proved(ProofTerminated)))),
+			want:  "wait NoCandidate: r-0 came back empty and r-2, which may hold the data, does not answer",
+		},
+		"with all empty the recorded primary is started": {
+			facts: volumes(facts(record(), member(0, fresh(0)...), member(1, fresh(0)...), member(2, fresh(0)...))),
+			want: `record epoch 2 of r-0, lease false, holders 0-again*
+				promote r-0
+				service r-0`,
+		},
+	})
+}

@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"testing"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/redis"
+)
+
+type v1Record = v1alpha1.Record
+
+func TestBootstrap(t *testing.T) {
+	old := func(m *Member) { m.OldClaim = true }
+	decide(t, map[string]struct {
+		facts Facts
+		want  string
+	}{
+		"a new cluster starts with its first member": {
+			facts: facts(nil, member(0, booted), member(1, booted), member(2)),
+			want: `record epoch 1 of r-0, lease false, holders 0* 1
+				promote r-0`,
+		},
+		"it waits for the first member":      {facts: facts(nil, member(0, noPod), member(1, booted), member(2)), want: "wait PodsNotCreated: the pod r-0 does not exist yet"},
+		"a member with keys is unknown data": {facts: facts(nil, member(0, booted), member(1, booted, keys(3)), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 has 3 keys"},
+		"an older volume may hold data":      {facts: facts(nil, member(0, booted), member(1, old), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 has an older volume that was not read yet"},
+		"a member that loads may hold data":  {facts: facts(nil, member(0, booted), member(1, booted, loading), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 loads data"},
+	})
+}
+
+func TestSteady(t *testing.T) {
+	wanted := func(n int, f Facts) Facts { f.Wanted = n; return f }
+	renamed := func(m *Member) { m.Info.ReplicationID = "cccc" }
+	alone := func(m *Member) { m.Info.MinReplicas = 0 }
+	decide(t, map[string]struct {
+		facts Facts
+		want  string
+	}{
+		"a cluster that is as asked needs nothing": {
+			facts: facts(record(), member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))),
+		},
+		"a new member is recorded before it is told to follow": {
+			facts: facts(record(func(r *v1Record) { r.MayHold = r.MayHold[:2] }), member(0, primary(1)), member(1, replica(0)), member(2, booted)),
+			want: `record epoch 1 of r-0, lease true, holders 0* 1* 2
+				follow r-2 10.0.0.1
+				wait ReplicaSyncing: r-2 copies from the primary`,
+		},
+		"a restarted process is a new one": {
+			facts: facts(record(), member(0, primary(1)), member(1, replica(0)), member(2, booted, restarted)),
+			want: `record epoch 1 of r-0, lease true, holders 0* 1* 2-again
+				follow r-2 10.0.0.1
+				wait ReplicaSyncing: r-2 copies from the primary`,
+		},
+		"the ID that a primary takes with its first replica is recorded": {
+			facts: facts(record(), member(0, primary(1, 2), renamed), member(1, replica(0)), member(2, replica(0))),
+			want:  "record epoch 1 of r-0, lease true, holders 0* 1* 2*",
+		},
+		"the lease is raised once a replica is in sync": {
+			facts: facts(record(noLease), member(0, primary(1, 2), alone), member(1, replica(0)), member(2, replica(0))),
+			want:  "lease r-0 1",
+		},
+		"its end is recorded before the primary may write alone": {
+			facts: facts(record(), member(0, primary()), member(1, replica(0), linkDown(9)), member(2, proved(ProofRefused))),
+			want: `record epoch 1 of r-0, lease false, holders 0* 1
+				lease r-0 0
+				wait ReplicaSyncing: r-1 copies from the primary
+				wait MemberUnreachable: r-2 does not answer yet`,
+		},
+		"a primary that the record does not know keeps its data": {
+			facts: facts(record(func(r *v1Record) { r.MayHold = r.MayHold[:2] }), member(0, primary(1)), member(1, replica(0)), member(2, primary())),
+			want: `label r-2 ""
+				wait ForkedHistory: r-2 is a primary that the record does not know, with 5 keys: its data is left untouched until a person decides`,
+		},
+		"the Service follows the primary": {
+			facts: func() Facts {
+				f := facts(record(), member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0)))
+				f.Service = "r-1"
+				return f
+			}(),
+			want: "service r-0",
+		},
+		"a superfluous primary hands over to the lowest that stays": {
+			facts: wanted(2, facts(record(func(r *v1Record) { r.Primary = id(2) }), member(0, replica(2)), member(1, replica(2)), member(2, primary(0, 1)))),
+			want: `record epoch 2 of r-0, lease false, holders 0* 1* 2*, before r-2
+				switchover r-2 r-0`,
+		},
+		"a leaving primary hands over": {
+			facts: facts(record(), member(0, primary(1, 2), leaving), member(1, replica(0)), member(2, replica(0))),
+			want: `record epoch 2 of r-1, lease false, holders 1* 0* 2*, before r-0
+				switchover r-0 r-1`,
+		},
+		"to nobody that is not in sync": {
+			facts: facts(record(notInSync(1)), member(0, primary(1), leaving), member(1, replica(0), func(m *Member) { m.SyncTarget = 101 }), member(2, leaving)),
+			want: `record epoch 1 of r-0, lease false, holders 0* 1 2
+				lease r-0 0
+				wait ReplicaSyncing: r-1 copies from the primary
+				wait MemberUnreachable: r-2 does not answer yet`,
+		},
+	})
+}
+
+func TestInSync(t *testing.T) {
+	for name, c := range map[string]struct {
+		primary, replica func(*Member)
+		want             bool
+	}{
+		"it acknowledged an earlier offset of the primary":        {want: true},
+		"its link is up, and it has not acknowledged that offset": {primary: func(m *Member) { m.Info.Replicas[0].Offset = 89 }},
+		"the primary does not see it":                             {primary: func(m *Member) { m.Info.Replicas = nil }},
+		"it is not online yet":                                    {primary: func(m *Member) { m.Info.Replicas[0].State = "wait_bgsave" }},
+		"an old connection from its address is ahead of its own":  {primary: func(m *Member) { m.Info.Replicas = append(m.Info.Replicas, redis.Replica{IP: ip(1), State: "online"}) }},
+		"no offset of the primary was read since it began":        {replica: func(m *Member) { m.SyncTarget = 0 }},
+		"its link is down":                                        {replica: linkDown(0)},
+		"it loads":                                                {replica: loading},
+		"it follows another":                                      {replica: func(m *Member) { m.Info.PrimaryHost = ip(2) }},
+		"it follows another port at the address":                  {replica: func(m *Member) { m.Info.PrimaryPort = 1 }},
+		"it is a primary itself":                                  {replica: func(m *Member) { m.Info.Role = redis.RolePrimary }},
+		"it does not answer":                                      {replica: func(m *Member) { m.Info = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, r := member(0, primary(1)), member(1, replica(0))
+			if c.primary != nil {
+				c.primary(&p)
+			}
+			if c.replica != nil {
+				c.replica(&r)
+			}
+			if got := InSync(&p, &r); got != c.want {
+				t.Errorf("InSync is %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+func TestMayFollow(t *testing.T) {
+	for name, c := range map[string]struct {
+		member Member
+		want   bool
+	}{
+		"a replica may":                          {member(2, booted, keys(4)), true},
+		"an empty primary may":                   {member(2, primary(), restarted, keys(0)), true},
+		"a primary that the record knows may":    {member(2, primary()), true},
+		"a primary with keys of its own may not": {member(2, primary(), restarted), false},
+		"a process that loads may not":           {member(2, booted, loading), false},
+		"a process that does not answer may not": {member(2), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := MayFollow(record(), &c.member); got != c.want {
+				t.Errorf("MayFollow is %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
+func TestMostAdvanced(t *testing.T) {
+	for name, c := range map[string]struct {
+		record  *v1alpha1.Record
+		members []Member
+		want    string
+	}{
+		"the highest offset wins":                        {record(), []Member{member(1, replica(0)), member(2, replica(0), offset(101))}, "r-2"},
+		"of equals the recorded primary":                 {record(func(r *v1Record) { r.Primary = id(2) }), []Member{member(1, replica(0)), member(2, replica(0))}, "r-2"},
+		"of equals the first":                            {record(), []Member{member(2, replica(0)), member(1, replica(0))}, "r-1"},
+		"of equals one that stays":                       {record(), []Member{member(1, replica(0), leaving), member(2, replica(0))}, "r-2"},
+		"another history is not compared":                {record(), []Member{member(1, replica(0), offset(999), lineage("zzzz", "")), member(2, replica(0))}, "r-2"},
+		"the history before the fork is, up to the fork": {record(), []Member{member(1, replica(0), offset(10), lineage(fork, ""))}, "r-1"},
+		"beyond the fork it is another branch":           {record(), []Member{member(1, replica(0), offset(999), lineage(fork, "")), member(2, replica(0))}, "r-2"},
+		"a process that is no holder is none":            {record(), []Member{member(1, replica(0), restarted)}, ""},
+		"none is in sync":                                {record(notInSync(1), notInSync(2)), []Member{member(1, replica(0)), member(2, replica(0))}, ""},
+		"there is none":                                  {record(), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var holders []*Member
+			for i := range c.members {
+				holders = append(holders, &c.members[i])
+			}
+			got := ""
+			if m := MostAdvanced(c.record, holders); m != nil {
+				got = m.Pod
+			}
+			if got != c.want {
+				t.Errorf("MostAdvanced is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRemovable(t *testing.T) {
+	for name, c := range map[string]struct {
+		facts Facts
+		want  bool
+	}{
+		"with a replica in sync that stays": {facts(record(), member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))), true},
+		"not the last one in sync":          {facts(record(), member(0, primary(2)), member(1, replica(0)), member(2, replica(0))), false},
+		"not the primary":                   {facts(record(func(r *v1Record) { r.Primary = id(2) }), member(0, replica(2)), member(1, replica(2)), member(2, primary(0, 1))), false},
+		"not while no primary answers":      {facts(record(), member(0), member(1, replica(0)), member(2, replica(0))), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.facts.Wanted = 2
+			if got := Next(c.facts).Removable; got != c.want {
+				t.Errorf("Removable is %t, want %t", got, c.want)
+			}
+		})
+	}
+}
