@@ -34,9 +34,10 @@ func TestElect(t *testing.T) {
 			facts: silent(facts(record(), member(0), member(1, replica(0)), member(2, replica(0))), time.Second, 0),
 			want:  "wait Fencing: r-0 does not answer and may still accept writes: waiting for a proof that it ended, or for its lease to run out",
 		},
-		"after it the replicas are detached, so that the lease runs out": {
+		"after it the replicas are detached, even one whose link is down just now": {
 			facts: silent(facts(record(), member(0), member(1, replica(0)), member(2, behind...)), SilenceLimit, 0),
 			want: `detach r-1
+				detach r-2
 				wait Fencing: r-0 does not answer and may still accept writes: waiting for a proof that it ended, or for its lease to run out`,
 		},
 		"a lease that has not run out is no proof": {
@@ -105,6 +106,28 @@ func TestElect(t *testing.T) {
 			want:  "record epoch 3 of r-0, lease false, holders 0* 1* 2*, before r-1",
 		},
 	})
+}
+
+func TestTheLeaseRunsFromWhenEveryHolderIsDetached(t *testing.T) {
+	detached := func(m *Member) { m.Info.LinkUp, m.Info.PrimaryHost, m.Info.PrimaryPort = false, "127.0.0.1", 1 }
+	for name, c := range map[string]struct {
+		members []Member
+		want    bool
+	}{
+		"all follow nobody":             {[]Member{member(0), member(1, replica(0), detached), member(2, replica(0), detached)}, true},
+		"one ended":                     {[]Member{member(0), member(1, replica(0), detached), member(2, proved(ProofRefused))}, true},
+		"one has a link":                {[]Member{member(0), member(1, replica(0), detached), member(2, replica(0))}, false},
+		"one may get its link back":     {[]Member{member(0), member(1, replica(0), detached), member(2, replica(0), linkDown(9))}, false},
+		"one does not answer":           {[]Member{member(0), member(1, replica(0), detached), member(2)}, false},
+		"one is gone, nobody knows how": {[]Member{member(0), member(1, replica(0), detached), member(2, noPod)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts(record(), c.members...)
+			if got := f.Detached(); got != c.want {
+				t.Errorf("Detached is %t, want %t", got, c.want)
+			}
+		})
+	}
 }
 
 func TestAFailoverRecordsNoSuspect(t *testing.T) {

@@ -118,9 +118,10 @@ func (m *Member) follows(ip string) bool {
 		m.Info.PrimaryHost == ip && m.Info.PrimaryPort == redis.Port
 }
 
-// detached says that the member is a replica and receives from nobody.
+// detached says that the member was made a replica of nobody. One whose link to
+// a member is merely down may be connected between two looks.
 func (m *Member) detached() bool {
-	return m.Answers() && m.Info.Role == redis.RoleReplica && !m.Info.LinkUp
+	return m.Answers() && m.Info.Role == redis.RoleReplica && !m.Info.LinkUp && m.Info.PrimaryPort != redis.Port
 }
 
 func (m *Member) empty() bool { return m.Answers() && m.Info.Keys == 0 }
