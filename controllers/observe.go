@@ -47,6 +47,9 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 		r.requestAcks(ctx, s)
 	}
 	r.ask(ctx, s)
+	// What was read is of this moment at the earliest: a lease counted from the
+	// start of the pass would begin before the replicas were detached.
+	s.now = r.Clock.Now()
 	s.remember(claims)
 	s.decision = plan.Next(s.facts)
 	s.memory.syncing = slices.ContainsFunc(s.decision.Waits, func(w plan.Wait) bool { return w.Reason == v1alpha1.ReasonReplicaSyncing })
