@@ -33,7 +33,7 @@ func (r *RedisClusterReconciler) announce(s *scope, before, written *v1alpha1.Re
 			continue
 		}
 		if kind, ok := eventType(now, was); ok {
-			send(kind, now.Type+now.Reason, "Reconcile", now.Message)
+			send(kind, now.Reason, "Reconcile", now.Message)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"seang.org/operator/internal/redis/plan"
 )
 
-// maxRounds bounds how often one pass observes again after it acted: a failover
-// needs two rounds, the rest is left to the next pass.
-const maxRounds = 4
+// maxRounds bounds how often one pass observes again after it acted; what is
+// then left is for the next pass.
+const maxRounds = 8
 
 // reconcileMembers observes the members, decides and acts, until there is
 // nothing left to do at once.

@@ -36,6 +36,8 @@ type memory struct {
 	passwords conf.Passwords
 	// syncing says that replicas were copying in the last pass.
 	syncing bool
+	// postponed counts the passes in a row that left the status to the next.
+	postponed int
 	// polls counts the polls in a row.
 	polls int
 }

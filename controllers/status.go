@@ -29,9 +29,10 @@ func (r *RedisClusterReconciler) writeStatus(ctx context.Context, s *scope, pass
 	next := before.DeepCopy()
 	next.Status = status.Compute(s.statusInput(passErr))
 	publishMetrics(s, &next.Status)
-	if equality.Semantic.DeepEqual(before.Status, next.Status) {
+	if equality.Semantic.DeepEqual(before.Status, next.Status) || s.postpones(passErr, &next.Status) {
 		return nil
 	}
+	s.memory.postponed = 0
 	after := next.Status
 	if err := r.Status().Update(ctx, next); err != nil {
 		return client.IgnoreNotFound(err)
@@ -40,6 +41,20 @@ func (r *RedisClusterReconciler) writeStatus(ctx context.Context, s *scope, pass
 	r.announce(s, before, next, after)
 	logf.FromContext(ctx).Info("status changed", "phase", after.Phase, "primary", after.Primary, "inSync", after.InSyncReplicas)
 	return nil
+}
+
+// maxPostponed is how many passes in a row may leave the status to the next.
+const maxPostponed = 5
+
+// postpones says that the status can wait for the pass that follows at once:
+// one that acted and changed nothing that a person would miss.
+func (s *scope) postpones(passErr error, next *v1alpha1.RedisClusterStatus) bool {
+	before := s.cluster.Status
+	if !s.acted || passErr != nil || before.Phase != next.Phase || before.Primary != next.Primary || s.memory.postponed >= maxPostponed {
+		return false
+	}
+	s.memory.postponed++
+	return true
 }
 
 func (s *scope) statusInput(passErr error) status.Input {

@@ -177,7 +177,8 @@ func absent(m *Member) Wait {
 	case m.Info != nil:
 		return Wait{Reason: v1alpha1.ReasonMemberLoading, Poll: true, Message: m.Pod + " loads its data"}
 	}
-	return Wait{Reason: v1alpha1.ReasonMemberUnreachable, Message: m.Pod + " does not answer yet"}
+	// No event tells when a process begins to listen.
+	return Wait{Reason: v1alpha1.ReasonMemberUnreachable, Poll: m.IP != "", Message: m.Pod + " does not answer yet"}
 }
 
 // handOver moves the primary away from a pod that leaves or is superfluous.
