@@ -17,7 +17,7 @@ type RedisClusterSpec struct {
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
-	Replicas int32 `json:"replicas"`
+	Replicas int32 `json:"replicas,omitempty"`
 
 	// memoryLimit is the memory request and limit of each Redis container, 64Mi
 	// to 1Ti. Redis's maxmemory is derived from it with head-room for forks and
@@ -31,7 +31,7 @@ type RedisClusterSpec struct {
 	// a volume per pod. Without it the loss of all members at once is the loss
 	// of the data.
 	// +required
-	EnablePersistence *bool `json:"enablePersistence"`
+	EnablePersistence *bool `json:"enablePersistence,omitempty"`
 
 	// image is a Redis (7.0 or later) or Valkey (8 or later) image that has
 	// redis-server or valkey-server, the matching cli and sh on its PATH.
@@ -108,7 +108,7 @@ type StorageSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="storage.storageClassName must be the name of a StorageClass: lower-case letters, digits, '-' and '.'"
-	StorageClassName *string `json:"storageClassName,omitempty"`
+	StorageClassName string `json:"storageClassName,omitempty"`
 
 	// reclaimPolicy says what becomes of the volumes when the RedisCluster is
 	// deleted.
@@ -156,6 +156,7 @@ type SchedulingSpec struct {
 
 	// priorityClassName is copied to the pods.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="scheduling.priorityClassName must be the name of a PriorityClass: lower-case letters, digits, '-' and '.'"
 	PriorityClassName string `json:"priorityClassName,omitempty"`

@@ -44,8 +44,8 @@ type RedisClusterStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Available, Progressing, Degraded, SpecAccepted and
-	// Paused are always present once the operator has seen the object.
+	// conditions of the types Ready, Available, Progressing, Degraded,
+	// SpecAccepted and Paused are always present once the operator has seen the object.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"seang.org/operator/api/v1alpha1"
@@ -30,7 +29,7 @@ func minimal() resources.Input {
 			Spec: v1alpha1.RedisClusterSpec{
 				Replicas:          2,
 				MemoryLimit:       resource.MustParse("256Mi"),
-				EnablePersistence: ptr.To(false),
+				EnablePersistence: new(false),
 			},
 		},
 		Image:       "redis:8.0",
@@ -44,7 +43,7 @@ func minimal() resources.Input {
 
 func persistent() resources.Input {
 	in := minimal()
-	in.Cluster.Spec.EnablePersistence = ptr.To(true)
+	in.Cluster.Spec.EnablePersistence = new(true)
 	in.Persistent = true
 	in.StorageSize = resource.MustParse("1Gi")
 	return in
@@ -59,8 +58,8 @@ func everything() resources.Input {
 	in.StorageSize = resource.MustParse("20Gi")
 	spec := &in.Cluster.Spec
 	spec.Storage = &v1alpha1.StorageSpec{
-		Size:             ptr.To(resource.MustParse("20Gi")),
-		StorageClassName: ptr.To("fast"),
+		Size:             new(resource.MustParse("20Gi")),
+		StorageClassName: "fast",
 		ReclaimPolicy:    v1alpha1.ReclaimRetain,
 	}
 	spec.Auth = &v1alpha1.AuthSpec{SecretName: "my-password"}
@@ -80,7 +79,7 @@ func everything() resources.Input {
 		PriorityClassName: "important",
 	}
 	spec.Resources = &v1alpha1.ResourcesSpec{CPU: &v1alpha1.CPUSpec{
-		Request: ptr.To(resource.MustParse("500m")), Limit: ptr.To(resource.MustParse("2")),
+		Request: new(resource.MustParse("500m")), Limit: new(resource.MustParse("2")),
 	}}
 	spec.Service = &v1alpha1.ServicesSpec{
 		Primary:  &v1alpha1.ServiceSpec{Type: "LoadBalancer", Annotations: map[string]string{"lb.example.com/internal": "true"}},

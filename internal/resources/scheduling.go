@@ -24,15 +24,8 @@ func schedule(in Input, pod *corev1ac.PodSpecApplyConfiguration) error {
 	if in.Cluster.Spec.Scheduling != nil {
 		want = *in.Cluster.Spec.Scheduling
 	}
-	affinity := corev1ac.Affinity()
-	if err := convert("affinity", want.Affinity, affinity); err != nil {
+	if err := scheduleAffinity(in, want, pod); err != nil {
 		return err
-	}
-	if affinity.PodAntiAffinity == nil && len(want.TopologySpreadConstraints) == 0 {
-		affinity.WithPodAntiAffinity(ownSpread(in))
-	}
-	if affinity.NodeAffinity != nil || affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil {
-		pod.WithAffinity(affinity)
 	}
 	for i := range want.Tolerations {
 		toleration := corev1ac.Toleration()
@@ -46,7 +39,7 @@ func schedule(in Input, pod *corev1ac.PodSpecApplyConfiguration) error {
 		if err := convert("topologySpreadConstraints", &want.TopologySpreadConstraints[i], constraint); err != nil {
 			return err
 		}
-		// Kubernetes would take no selector for "no pods".
+		// To Kubernetes, no selector means no pods.
 		if selector := constraint.LabelSelector; selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 			constraint.WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(in.selector()))
 		}
@@ -56,6 +49,21 @@ func schedule(in Input, pod *corev1ac.PodSpecApplyConfiguration) error {
 		pod.WithPriorityClassName(want.PriorityClassName)
 	}
 	pod.WithNodeSelector(want.NodeSelector)
+	return nil
+}
+
+// scheduleAffinity adds the operator's own spread unless the user has chosen one.
+func scheduleAffinity(in Input, want v1alpha1.SchedulingSpec, pod *corev1ac.PodSpecApplyConfiguration) error {
+	affinity := corev1ac.Affinity()
+	if err := convert("affinity", want.Affinity, affinity); err != nil {
+		return err
+	}
+	if affinity.PodAntiAffinity == nil && len(want.TopologySpreadConstraints) == 0 {
+		affinity.WithPodAntiAffinity(ownSpread(in))
+	}
+	if affinity.NodeAffinity != nil || affinity.PodAffinity != nil || affinity.PodAntiAffinity != nil {
+		pod.WithAffinity(affinity)
+	}
 	return nil
 }
 

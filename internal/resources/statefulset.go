@@ -49,8 +49,8 @@ func claimTemplate(in Input) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 		WithVolumeMode(corev1.PersistentVolumeFilesystem).
 		WithResources(corev1ac.VolumeResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceStorage: in.StorageSize}))
-	if storage := in.Cluster.Spec.Storage; storage != nil && storage.StorageClassName != nil {
-		spec.WithStorageClassName(*storage.StorageClassName)
+	if storage := in.Cluster.Spec.Storage; storage != nil && storage.StorageClassName != "" {
+		spec.WithStorageClassName(storage.StorageClassName)
 	}
 	// The constructor would set an empty namespace.
 	claim := &corev1ac.PersistentVolumeClaimApplyConfiguration{}

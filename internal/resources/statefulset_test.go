@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	psa "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
-	"k8s.io/utils/ptr"
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/resources"
@@ -78,10 +77,10 @@ func TestContainerResources(t *testing.T) {
 		wantCPU amounts
 	}{
 		"unset gives the default request and no limit":     {wantCPU: amounts{"100m", "0"}},
-		"a request alone gives no limit":                   {cpu: &v1alpha1.CPUSpec{Request: ptr.To(resource.MustParse("2"))}, wantCPU: amounts{"2", "0"}},
-		"a limit alone keeps the default request":          {cpu: &v1alpha1.CPUSpec{Limit: ptr.To(resource.MustParse("1"))}, wantCPU: amounts{"100m", "1"}},
-		"a limit below the default request lowers it":      {cpu: &v1alpha1.CPUSpec{Limit: ptr.To(resource.MustParse("50m"))}, wantCPU: amounts{"50m", "50m"}},
-		"both are taken as they are":                       {cpu: &v1alpha1.CPUSpec{Request: ptr.To(resource.MustParse("10m")), Limit: ptr.To(resource.MustParse("20m"))}, wantCPU: amounts{"10m", "20m"}},
+		"a request alone gives no limit":                   {cpu: &v1alpha1.CPUSpec{Request: new(resource.MustParse("2"))}, wantCPU: amounts{"2", "0"}},
+		"a limit alone keeps the default request":          {cpu: &v1alpha1.CPUSpec{Limit: new(resource.MustParse("1"))}, wantCPU: amounts{"100m", "1"}},
+		"a limit below the default request lowers it":      {cpu: &v1alpha1.CPUSpec{Limit: new(resource.MustParse("50m"))}, wantCPU: amounts{"50m", "50m"}},
+		"both are taken as they are":                       {cpu: &v1alpha1.CPUSpec{Request: new(resource.MustParse("10m")), Limit: new(resource.MustParse("20m"))}, wantCPU: amounts{"10m", "20m"}},
 		"an empty cpu section is the same as an unset one": {cpu: &v1alpha1.CPUSpec{}, wantCPU: amounts{"100m", "0"}},
 	}
 	for name, test := range tests {

@@ -27,7 +27,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -78,7 +77,7 @@ func Get(t *testing.T) *Server {
 	if testing.Short() {
 		t.Skip("needs an API server; left out by -short")
 	}
-	shared.once.Do(func() { shared.server, shared.err = start() })
+	shared.once.Do(func() { shared.server, shared.err = start(t.Context()) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
@@ -96,7 +95,7 @@ func (s *Server) Namespace(t *testing.T) string {
 	return namespace.Name
 }
 
-func start() (*Server, error) {
+func start(ctx context.Context) (*Server, error) {
 	programs, err := programsDir()
 	if err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func start() (*Server, error) {
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: startTimeout,
 		ControlPlaneStopTimeout:  startTimeout,
-		UseExistingCluster:       ptr.To(false),
+		UseExistingCluster:       new(false),
 		Scheme:                   scheme,
 	}
 	config, err := environment.Start()
@@ -126,7 +125,7 @@ func start() (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("make a client: %w", err), environment.Stop())
 	}
 	server := &Server{Config: config, Client: c, Scheme: scheme, environment: environment}
-	if err := server.waitForNamespaces(); err != nil {
+	if err := server.waitForNamespaces(ctx); err != nil {
 		return nil, errors.Join(err, environment.Stop())
 	}
 	return server, nil
@@ -134,8 +133,8 @@ func start() (*Server, error) {
 
 // waitForNamespaces waits until objects can be stored: the server makes its own
 // namespaces a moment after it says that it is ready.
-func (s *Server) waitForNamespaces() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+func (s *Server) waitForNamespaces(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	list := &corev1.NamespaceList{}
 	watcher, err := s.Client.Watch(ctx, list)
