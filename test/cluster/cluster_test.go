@@ -357,7 +357,7 @@ func hostState(t *testing.T, alone bool) string {
 		}
 		fmt.Fprintf(&state, "%s\n%s\n", file, content)
 	}
-	for _, file := range []string{"/proc/net/dev_mcast", "/proc/net/arp", "/proc/net/fib_trie", "/proc/net/if_inet6", "/proc/sys/net/ipv4/ip_forward"} {
+	for _, file := range []string{"/proc/thread-self/net/dev_mcast", "/proc/thread-self/net/fib_trie", "/proc/thread-self/net/if_inet6", "/proc/sys/net/ipv4/ip_forward"} {
 		show(file)
 	}
 	rules, err := exec.CommandContext(t.Context(), "nft", "list", "ruleset").CombinedOutput()

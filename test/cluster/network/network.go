@@ -121,16 +121,34 @@ func createNamespace(name string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the leftover: %w", err)
 	}
-	result := make(chan error)
-	go func() {
-		// The thread is never unlocked: it ends with the goroutine, so nothing
-		// else can run in the new namespace by mistake.
-		runtime.LockOSThread()
+	return onOwnThread(func() error {
 		handle, err := netns.NewNamed(name)
-		if err == nil {
-			defer func() { _ = handle.Close() }()
-			// The kernel shows each thread the settings of its own namespace.
-			err = os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) //nolint:gosec // a kernel setting
+		if err != nil {
+			return err //nolint:wrapcheck // the caller names the namespace
+		}
+		defer func() { _ = handle.Close() }()
+		// The kernel shows each thread the settings of its own namespace.
+		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) //nolint:gosec // a kernel setting
+	})
+}
+
+// onOwnThread runs do on a thread whose namespace it may change. The thread gets
+// its own back; if that fails it ends with the goroutine, so nothing else can
+// run in a namespace by mistake.
+func onOwnThread(do func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		origin, err := netns.Get()
+		if err != nil {
+			runtime.UnlockOSThread()
+			result <- fmt.Errorf("open the current network namespace: %w", err)
+			return
+		}
+		defer func() { _ = origin.Close() }()
+		err = do()
+		if netns.Set(origin) == nil {
+			runtime.UnlockOSThread()
 		}
 		result <- err
 	}()
