@@ -101,7 +101,7 @@ test: ## all tests
 using = git grep -l --untracked 'internal/testkit/$(1)"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's,^,./,'
 
 test-unit: ## tests that need nothing but Go
-	@$(call each,$(OWN),$(GOTEST) -short ./...)
+	@$(call each,$(OWN),env -u KUBECONFIG $(GOTEST) -short ./...)
 
 test-redis: ## tests against real Redis and Valkey servers
 	@export REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(call each,.,$(GOTEST) $$($(call using,redisserver)))
@@ -156,10 +156,9 @@ undeploy: ## remove the operator and, with its CRD, all RedisClusters
 	@$(TOOL) kustomize build config/default | $(kubectl) delete --ignore-not-found -f -
 
 demo: deploy ## show a RedisCluster live through writes, the loss of its primary and scaling
-	@go run $(if $(in-cluster),-exec '$(in-cluster)') ./test/demo
+	@CGO_ENABLED=0 go run $(if $(in-cluster),-exec '$(in-cluster)') ./test/demo
 
-demo-down: bin/cluster ## remove what the demo made
-	@$(CLUSTER) down
+demo-down: $(if $(KUBECONFIG),undeploy,cluster-down) ## remove what the demo made
 
 # All targets are commands, bin/cluster included: go build knows what is up to date.
 .PHONY: bin/cluster $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST)))
