@@ -98,10 +98,24 @@ func recoverVolumes(f *Facts, d Decision) Decision {
 		startFrom(f, &d, others[0], "it is the only member that was in sync and loads its data")
 	case len(others) > 1:
 		d.wait(chooseByHand(others))
+	case f.removed() != "":
+		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: fmt.Sprintf(
+			"every member is empty, and the volume of %s, which was removed, may hold the data: raise replicas to bring it back", f.removed())})
 	default:
 		startFrom(f, &d, own, "every member that may hold data answers, and all are empty")
 	}
 	return d
+}
+
+// removed names a pod that was in sync and does not exist any more, nor is
+// wanted; empty if there is none.
+func (f *Facts) removed() string {
+	for _, h := range f.Record.MayHold {
+		if h.InSync && f.pod(h.Pod) == nil {
+			return h.Pod
+		}
+	}
+	return ""
 }
 
 // podInSync says that a process of the pod was in sync, as recorded.

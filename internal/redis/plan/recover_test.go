@@ -1,6 +1,10 @@
 package plan
 
-import "testing"
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 func TestRecover(t *testing.T) {
 	fresh := func(n int64) []func(*Member) { return []func(*Member){booted, restarted, keys(n)} }
@@ -54,6 +58,14 @@ func TestRecover(t *testing.T) {
 		"a member that does not answer may hold data": {
 			facts: volumes(facts(record(), member(0, fresh(0)...), member(1, fresh(0)...), member(2, proved(ProofTerminated)))),
 			want:  "wait NoCandidate: r-0 came back empty and r-2, which may hold the data, does not answer",
+		},
+		"a removed member's volume may be the last copy (simulation)": {
+			facts: func() Facts {
+				f := volumes(facts(record(), member(0, fresh(0)...), member(1, fresh(0)...)))
+				f.Wanted, f.Gone = 2, map[types.UID]Proof{id(2).PodUID: ProofTerminated}
+				return f
+			}(),
+			want: "wait NoCandidate: every member is empty, and the volume of r-2, which was removed, may hold the data: raise replicas to bring it back",
 		},
 		"with all empty the recorded primary is started": {
 			facts: volumes(facts(record(), member(0, fresh(0)...), member(1, fresh(0)...), member(2, fresh(0)...))),
