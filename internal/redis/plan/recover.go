@@ -107,11 +107,11 @@ func recoverVolumes(f *Facts, d Decision) Decision {
 	return d
 }
 
-// removed names a pod that was in sync and does not exist any more, nor is
+// removed names a pod of a holder that does not exist any more, nor is
 // wanted; empty if there is none.
 func (f *Facts) removed() string {
 	for _, h := range f.Record.MayHold {
-		if h.InSync && f.pod(h.Pod) == nil {
+		if f.pod(h.Pod) == nil {
 			return h.Pod
 		}
 	}
