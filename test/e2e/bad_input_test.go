@@ -124,12 +124,12 @@ var _ = Describe("A bad change of a running RedisCluster", Ordered, func() {
 			}}, SpecTimeout(specTimeout)),
 		Entry("a directive that Redis refuses", badChange{reason: v1alpha1.ReasonInvalidConfig,
 			spoil: func(s *v1alpha1.RedisClusterSpec) {
-				s.Config = map[string]string{"maxmemory-policy": "no-such-policy"}
+				s.Config = map[string]v1alpha1.ConfigValue{"maxmemory-policy": "no-such-policy"}
 			}}, SpecTimeout(specTimeout)),
 		Entry("a directive that no Redis knows", badChange{reason: v1alpha1.ReasonInvalidConfig,
-			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]string{"no-such-directive": "1"} }}, SpecTimeout(specTimeout)),
+			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]v1alpha1.ConfigValue{"no-such-directive": "1"} }}, SpecTimeout(specTimeout)),
 		Entry("a directive that the operator owns", badChange{reason: v1alpha1.ReasonInvalidConfig,
-			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]string{"appendonly": "yes"} }}, SpecTimeout(specTimeout)),
+			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]v1alpha1.ConfigValue{"appendonly": "yes"} }}, SpecTimeout(specTimeout)),
 		Entry("an absent Secret, created later", badChange{reason: v1alpha1.ReasonInvalidSecret,
 			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Auth = &v1alpha1.AuthSpec{SecretName: "later"} },
 			mend: func(ctx context.Context, c rediscluster) {
@@ -193,10 +193,10 @@ var badStarts = []badStart{
 		}},
 	{name: "refused-config", reasons: []string{v1alpha1.ReasonInvalidConfig, v1alpha1.ReasonPodNotRunning},
 		spoil: func(s *v1alpha1.RedisClusterSpec) {
-			s.Config = map[string]string{"maxmemory-policy": "no-such-policy"}
+			s.Config = map[string]v1alpha1.ConfigValue{"maxmemory-policy": "no-such-policy"}
 		}},
 	{name: "owned-config", reasons: []string{v1alpha1.ReasonInvalidConfig},
-		spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]string{"appendonly": "yes"} }},
+		spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]v1alpha1.ConfigValue{"appendonly": "yes"} }},
 	{name: "clash", reasons: []string{v1alpha1.ReasonNameConflict},
 		prepare: func(ctx context.Context, in string) { Expect(api.Create(ctx, strangersMap(in))).To(Succeed()) },
 		mend: func(ctx context.Context, in string) {
@@ -212,7 +212,7 @@ var badStarts = []badStart{
 	{name: "no-such-class", reasons: []string{v1alpha1.ReasonVolumeNotBound, v1alpha1.ReasonPodNotScheduled},
 		spoil: func(s *v1alpha1.RedisClusterSpec) {
 			s.EnablePersistence = ptr.To(true)
-			s.Storage = &v1alpha1.StorageSpec{Size: ptr.To(resource.MustParse("256Mi")), StorageClassName: ptr.To("e2e-absent")}
+			s.Storage = &v1alpha1.StorageSpec{Size: ptr.To(resource.MustParse("256Mi")), StorageClassName: "e2e-absent"}
 		},
 		mend: func(ctx context.Context, _ string) { createClass(ctx, "e2e-absent") }},
 }
