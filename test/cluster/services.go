@@ -40,7 +40,7 @@ func newRegistryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: controlplane.RegistryCommand, Short: "Serve images", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			server, err := registry.NewServer(dir)
+			server, err := registry.NewServer(cmd.Context(), dir)
 			if err != nil {
 				return err
 			}

@@ -56,7 +56,7 @@ func (s source) build(ctx context.Context, compiled func(pkg string)) (err error
 		return fmt.Errorf("make a directory for %s: %w", s.Name, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
-	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // programs for everyone
+	if err := os.Chmod(tmp, 0o755); err != nil {
 		return fmt.Errorf("open %s to all users: %w", tmp, err)
 	}
 	if err := s.compile(ctx, tmp, compiled); err != nil {
@@ -74,7 +74,7 @@ func (s source) build(ctx context.Context, compiled func(pkg string)) (err error
 }
 
 func (s source) compile(ctx context.Context, out string, compiled func(pkg string)) error {
-	cmd := exec.CommandContext(ctx, "go", s.buildArgs(out)...) //nolint:gosec // constants and a directory of ours
+	cmd := exec.CommandContext(ctx, "go", s.buildArgs(out)...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-mod=readonly")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

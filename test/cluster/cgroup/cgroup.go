@@ -219,5 +219,5 @@ func Leftovers(path string) []string {
 }
 
 func write(file, value string) error {
-	return os.WriteFile(file, []byte(value), 0) //nolint:gosec // the kernel makes the file, with its own mode
+	return os.WriteFile(file, []byte(value), 0)
 }

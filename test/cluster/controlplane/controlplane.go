@@ -98,7 +98,7 @@ func APIServerSpec(l layout.Layout, client kubernetes.Interface) process.Spec {
 			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 			defer cancel()
 			_, err := client.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-			return err //nolint:wrapcheck // the caller says what is not ready
+			return err
 		},
 	}
 }
@@ -245,11 +245,11 @@ func RegistrySpec(l layout.Layout, port Port) process.Spec {
 		Ready: func(ctx context.Context) error {
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+port.Address()+"/v2/", nil)
 			if err != nil {
-				return err //nolint:wrapcheck // the caller says what is not ready
+				return err
 			}
 			response, err := http.DefaultClient.Do(request)
 			if err != nil {
-				return err //nolint:wrapcheck // as above
+				return err
 			}
 			return response.Body.Close()
 		},
@@ -270,7 +270,7 @@ func ForwarderSpec(l layout.Layout, port Port) process.Spec {
 		Ready: func(ctx context.Context) error {
 			connection, err := new(net.Dialer).DialContext(ctx, "tcp", port.Address())
 			if err != nil {
-				return err //nolint:wrapcheck // the caller says what is not ready
+				return err
 			}
 			return connection.Close()
 		},

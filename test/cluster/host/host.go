@@ -89,7 +89,7 @@ func EnsurePackages(ctx context.Context, out io.Writer) error {
 }
 
 func apt(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, "apt-get", args...) //nolint:gosec // package names are constants
+	cmd := exec.CommandContext(ctx, "apt-get", args...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	output, err := cmd.CombinedOutput()
 	if err != nil {
@@ -110,7 +110,7 @@ func CheckKernel() error {
 		return fmt.Errorf("read the filesystems of the kernel: %w", err)
 	}
 	for _, name := range []string{"overlay", "xfs"} {
-		if !strings.Contains(string(filesystems), "\t"+name+"\n") && exec.Command("modprobe", name).Run() != nil { //nolint:gosec,noctx // constants
+		if !strings.Contains(string(filesystems), "\t"+name+"\n") && exec.Command("modprobe", name).Run() != nil { //nolint:noctx // constants
 			errs = append(errs, fmt.Errorf("the kernel has no %s filesystem: load it with `modprobe %s`", name, name))
 		}
 	}
@@ -120,7 +120,7 @@ func CheckKernel() error {
 		"/sys/fs/cgroup":                "control groups",
 		"/proc/sys/net/ipv4/ip_forward": "IPv4",
 	} {
-		if !exists(path) && exec.Command("modprobe", feature).Run() != nil { //nolint:gosec,noctx // constants
+		if !exists(path) && exec.Command("modprobe", feature).Run() != nil { //nolint:noctx // constants
 			errs = append(errs, fmt.Errorf("the kernel lacks %s: %s does not exist", feature, path))
 		}
 	}

@@ -57,7 +57,7 @@ func RestoreKernelSettings(file string) error {
 		if err == nil && strings.TrimSpace(string(current)) == value {
 			continue
 		}
-		if err := os.WriteFile(setting, []byte(value), 0); err != nil { //nolint:gosec // a kernel setting
+		if err := os.WriteFile(setting, []byte(value), 0); err != nil {
 			return fmt.Errorf("restore %s to %s: %w", setting, value, err)
 		}
 	}

@@ -21,7 +21,7 @@ func Dial(ctx context.Context, namespace, address string) (net.Conn, error) {
 			return fmt.Errorf("enter network namespace %s: %w", namespace, err)
 		}
 		connection, err = new(net.Dialer).DialContext(ctx, "tcp", address)
-		return err //nolint:wrapcheck // it names the address
+		return err
 	})
 	return connection, err
 }

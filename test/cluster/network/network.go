@@ -124,11 +124,11 @@ func createNamespace(name string) error {
 	return onOwnThread(func() error {
 		handle, err := netns.NewNamed(name)
 		if err != nil {
-			return err //nolint:wrapcheck // the caller names the namespace
+			return err
 		}
 		defer func() { _ = handle.Close() }()
 		// The kernel shows each thread the settings of its own namespace.
-		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) //nolint:gosec // a kernel setting
+		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0)
 	})
 }
 

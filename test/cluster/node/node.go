@@ -25,7 +25,7 @@ import (
 // Prepare makes the directories and the control group of a node.
 func Prepare(n layout.Node) error {
 	for _, dir := range []string{n.RuntimeDir(), n.ShimDir(), n.Dir()} {
-		if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // containers of other users look into it
+		if err := os.MkdirAll(dir, 0o711); err != nil {
 			return fmt.Errorf("make the directories of %s: %w", n.Name(), err)
 		}
 	}
@@ -57,7 +57,7 @@ func ContainerdSpec(n layout.Node) process.Spec {
 		Ready: func(ctx context.Context) error {
 			connection, err := new(net.Dialer).DialContext(ctx, "unix", n.Socket())
 			if err != nil {
-				return err //nolint:wrapcheck // the caller says what is not ready
+				return err
 			}
 			return connection.Close()
 		},
@@ -160,7 +160,7 @@ func KubeletSpec(l layout.Layout, n layout.Node, client kubernetes.Interface) pr
 		Ready: func(ctx context.Context) error {
 			object, err := client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 			if err != nil {
-				return err //nolint:wrapcheck // the caller says what is not ready
+				return err
 			}
 			return Ready(object)
 		},

@@ -83,7 +83,7 @@ func Exec(namespace string, command, env []string) error {
 			return fmt.Errorf("enter network namespace %s: %w", namespace, err)
 		}
 	}
-	return fmt.Errorf("run %s: %w", path, syscall.Exec(path, command, env)) //nolint:gosec // it runs what it is told
+	return fmt.Errorf("run %s: %w", path, syscall.Exec(path, command, env))
 }
 
 // lookPath finds a program in the PATH of env, not of the calling process.

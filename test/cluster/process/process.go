@@ -154,7 +154,7 @@ func (g *Group) start(ctx context.Context, spec Spec) error {
 	}
 	defer func() { _ = log.Close() }()
 
-	//nolint:noctx,gosec // the process outlives this program, and it is this program
+	//nolint:noctx // the process outlives this program, and it is this program
 	cmd := exec.Command(g.layout.Self(), LaunchCommand, string(argument))
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = g.layout.DataDir()

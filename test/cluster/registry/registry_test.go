@@ -159,7 +159,7 @@ func TestPushReadsArchivesAndLayouts(t *testing.T) {
 
 func serve(t *testing.T, dir string) (address string) {
 	t.Helper()
-	server, err := NewServer(dir)
+	server, err := NewServer(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

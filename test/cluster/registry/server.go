@@ -45,7 +45,7 @@ type stored struct {
 }
 
 // NewServer returns the registry of a directory, with what is there already.
-func NewServer(dir string) (*Server, error) {
+func NewServer(ctx context.Context, dir string) (*Server, error) {
 	blobs := filepath.Join(dir, "blobs")
 	if err := os.MkdirAll(blobs, 0o755); err != nil {
 		return nil, fmt.Errorf("make the registry's directory: %w", err)
@@ -54,12 +54,12 @@ func NewServer(dir string) (*Server, error) {
 		registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)),
 		registry.Logger(log.New(os.Stderr, "", log.LstdFlags)),
 	)}
-	return s, s.restore()
+	return s, s.restore(ctx)
 }
 
 func (s *Server) manifestDir() string { return filepath.Join(s.dir, "manifests") }
 
-func (s *Server) restore() error {
+func (s *Server) restore(ctx context.Context) error {
 	files, err := filepath.Glob(filepath.Join(s.manifestDir(), "*.json"))
 	if err != nil {
 		return fmt.Errorf("list the manifests in %s: %w", s.manifestDir(), err)
@@ -79,7 +79,7 @@ func (s *Server) restore() error {
 	// An index is refused before the images that it lists.
 	slices.SortStableFunc(manifests, func(a, b stored) int { return rank(a) - rank(b) })
 	for _, m := range manifests {
-		request := httptest.NewRequest(http.MethodPut, m.Path, bytes.NewReader(m.Body))
+		request := httptest.NewRequestWithContext(ctx, http.MethodPut, m.Path, bytes.NewReader(m.Body))
 		request.Header.Set("Content-Type", m.ContentType)
 		response := httptest.NewRecorder()
 		s.backend.ServeHTTP(response, request)

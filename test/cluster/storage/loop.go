@@ -41,7 +41,7 @@ func attachLoop(file string) (*os.File, error) {
 			return nil, err
 		}
 		config := &unix.LoopConfig{
-			Fd:   uint32(backing.Fd()), //nolint:gosec // a file descriptor fits
+			Fd:   uint32(backing.Fd()),
 			Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR},
 		}
 		copy(config.Info.File_name[:], file)
@@ -61,7 +61,7 @@ func attachLoop(file string) (*os.File, error) {
 // a container, makes it.
 func openLoop(index int) (*os.File, error) {
 	path := fmt.Sprintf("/dev/loop%d", index)
-	err := unix.Mknod(path, unix.S_IFBLK|0o660, int(unix.Mkdev(loopMajor, uint32(index)))) //nolint:gosec // small numbers
+	err := unix.Mknod(path, unix.S_IFBLK|0o660, int(unix.Mkdev(loopMajor, uint32(index))))
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		return nil, fmt.Errorf("make %s: %w", path, err)
 	}

@@ -147,7 +147,7 @@ func (v Volume) remove() error {
 }
 
 func run(ctx context.Context, program string, args ...string) error {
-	output, err := exec.CommandContext(ctx, program, args...).CombinedOutput() //nolint:gosec // programs are constants
+	output, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(string(output)))
 	}

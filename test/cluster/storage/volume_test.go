@@ -98,5 +98,5 @@ func filesystemBytes(t *testing.T, dir string) int64 {
 	if err := syscall.Statfs(dir, &stat); err != nil {
 		t.Fatal(err)
 	}
-	return int64(stat.Blocks) * stat.Bsize //nolint:gosec // no filesystem is that large
+	return int64(stat.Blocks) * stat.Bsize
 }
