@@ -7,10 +7,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"seang.org/operator/test/cluster/process"
 )
+
+// The main goroutine stays on the main thread. A process whose other thread
+// replaces it by a component looks like a zombie for a moment, in which it would
+// be taken for dead.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == process.LaunchCommand {

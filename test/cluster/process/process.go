@@ -171,21 +171,26 @@ func (g *Group) start(ctx context.Context, spec Spec) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("run %s: %w", g.layout.Self(), err)
 	}
-	go func() { _ = cmd.Wait() }() // reaps it, should it end while this program runs
-	return g.awaitRecord(ctx, spec.Name, cmd.Process.Pid)
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // reaps it, should it end while this program runs
+		close(ended)
+	}()
+	return g.awaitRecord(ctx, spec.Name, cmd.Process.Pid, ended)
 }
 
 // awaitRecord waits until the launched process has registered itself.
-func (g *Group) awaitRecord(ctx context.Context, name string, pid int) error {
+func (g *Group) awaitRecord(ctx context.Context, name string, pid int, ended <-chan struct{}) error {
 	for {
 		if current, running := g.running(name); running && current.PID == pid {
 			return nil
 		}
-		if !alive(pid) {
+		select {
+		case <-ended:
 			return fmt.Errorf("it ended at once%s", g.tail(name))
-		}
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
-			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
