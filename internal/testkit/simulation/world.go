@@ -201,7 +201,8 @@ func (w *World) checkEmpty(p *process) {
 		}
 	}
 	for name, volume := range w.volumes {
-		if owner := w.pods[name]; len(volume) > 0 && w.persistent && (owner == nil || !owner.proc.alive) && owner != p.pod {
+		// The operator deletes the volumes of members that were removed.
+		if owner := w.pods[name]; owner != nil && !owner.proc.alive && owner != p.pod && len(volume) > 0 {
 			w.violated("%s is promoted empty, and the volume of %s holds data", p, name)
 		}
 	}
