@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -42,6 +43,9 @@ func Render(in Input) (string, error) {
 	line("maxmemory-policy noeviction")
 	line("tcp-keepalive 60")
 	for _, name := range slices.Sorted(maps.Keys(in.Directives)) {
+		if !directiveName.MatchString(name) {
+			return "", fmt.Errorf("config has %q, which is no name of a directive", name)
+		}
 		if _, owned := Owned(name); owned {
 			return "", fmt.Errorf("config.%s belongs to the operator", name)
 		}
@@ -56,6 +60,10 @@ func Render(in Input) (string, error) {
 	}
 	return b.String(), nil
 }
+
+// directiveName keeps quotes, spaces and line breaks out, with which a name would
+// be that of another directive, or more than one.
+var directiveName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
 
 // owned are the directives of every process. The process boots as a replica of
 // a port that nobody listens on, and answers no reads until the operator found
