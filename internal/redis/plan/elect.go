@@ -146,7 +146,7 @@ func (f *Facts) Detached() bool {
 }
 
 // settle waits until no holder receives any more and every holder was read, so
-// that the most advanced one has every write that WAIT confirmed.
+// that the most advanced one has every write that WAIT confirmed (rule Settled).
 func settle(f *Facts, d *Decision) ([]*Member, bool) {
 	settled := true
 	for _, h := range f.Record.MayHold {

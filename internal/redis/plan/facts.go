@@ -167,7 +167,8 @@ func (f *Facts) ended(id v1alpha1.MemberID) Proof {
 	return f.Gone[id.PodUID]
 }
 
-// fenced tells whether, and why, the process id cannot acknowledge a write.
+// fenced tells whether, and why, the process id cannot acknowledge a write (rule
+// Fenced).
 func (f *Facts) fenced(id v1alpha1.MemberID) Proof {
 	if m := f.member(id); m != nil {
 		if m.Info.Role == redis.RoleReplica {

@@ -8,7 +8,7 @@ import (
 
 // recoverData finds a primary when no process that was in sync lives. Memory is
 // gone; what volumes hold decides, and an empty member is never the source
-// while another may hold data (safety rules 2 and 16).
+// while another may hold data (rule NeverFromEmpty).
 func recoverData(f *Facts, d Decision) Decision {
 	if stale := firstWithData(f.liveHolders()); stale != nil {
 		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: fmt.Sprintf(

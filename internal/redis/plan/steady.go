@@ -103,7 +103,8 @@ func holder(record *v1alpha1.Record, id v1alpha1.MemberID) *v1alpha1.Holder {
 }
 
 // lease keeps min-replicas-to-write in step with the record: raised before it
-// is recorded, recorded before it is lowered, so that a recorded lease holds.
+// is recorded, recorded before it is lowered, so that a recorded lease holds (rule
+// LeaseInRecord).
 func lease(d *Decision, record *v1alpha1.Record, primary *Member, synced bool) {
 	inForce := primary.Info.MinReplicas > 0
 	switch {
