@@ -44,6 +44,9 @@ func eventType(now metav1.Condition, was *metav1.Condition) (string, bool) {
 	changed := was == nil || was.Status != now.Status
 	switch now.Type {
 	case v1alpha1.ConditionReady:
+		if now.Reason == v1alpha1.ReasonNotYetSupported {
+			return corev1.EventTypeWarning, true
+		}
 		return corev1.EventTypeNormal, now.Status == metav1.ConditionTrue && changed
 	case v1alpha1.ConditionSpecAccepted:
 		if now.Status == metav1.ConditionFalse {
