@@ -1,17 +1,21 @@
-// Package redisserver starts real Redis and Valkey servers for tests.
+// Package redisserver runs real Redis and Valkey servers for tests, each with the
+// configuration, the users and the start script that a pod gets, on an address
+// of its own.
 package redisserver
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis"
@@ -26,14 +30,33 @@ var Flavours = []string{"redis-7.0", "redis-8.0", "valkey-8.1"}
 var Passwords = conf.Passwords{
 	Operator: "operator-password-of-tests", Replication: "replication-password-of-tests", Default: "default-password-of-tests"}
 
-// Server is one running process, on a loopback address of its own.
+// Server is a member as a pod would be: its files outlive its process.
 type Server struct {
-	IP      string
-	Dir     string
-	command *exec.Cmd
+	IP string
+	// Dir holds all files of the server, Data its data.
+	Dir, Data string
+
+	t       testing.TB
 	binary  string
-	exited  chan struct{}
+	files   Files
+	volume  bool
+	lines   []string
+	env     []string
+	loading bool
+	process *process
 }
+
+// Option changes how a server starts.
+type Option func(*Server)
+
+// WithLines adds lines to redis.conf that win over the operator's.
+func WithLines(lines ...string) Option { return func(s *Server) { s.lines = lines } }
+
+// WithEnv adds to the environment of the start script.
+func WithEnv(env ...string) Option { return func(s *Server) { s.env = env } }
+
+// WhileLoading makes a start return while the data is being loaded.
+func WhileLoading() Option { return func(s *Server) { s.loading = true } }
 
 // next makes the loopback addresses of one test process distinct.
 var next atomic.Uint32
@@ -55,7 +78,7 @@ func Binary(t testing.TB, flavour string) string {
 	}
 	for _, root := range roots {
 		if path := filepath.Join(root, "bin", name); filepath.Base(root) == flavour {
-			if _, err := os.Stat(path); err != nil {
+			if _, err := os.Stat(path); err != nil { //nolint:gosec // The paths of a test.
 				t.Fatalf("%s: %v", flavour, err)
 			}
 			return path
@@ -65,108 +88,132 @@ func Binary(t testing.TB, flavour string) string {
 	return ""
 }
 
-// Start starts a server of the flavour with the operator's own configuration
-// and users, and waits until it accepts connections.
-func Start(t testing.TB, flavour string, in conf.Input) *Server {
+// Each runs a test once for each flavour, at the same time.
+func Each(t *testing.T, test func(t *testing.T, flavour string)) {
 	t.Helper()
-	text, err := conf.Render(in)
-	if err != nil {
-		t.Fatalf("render redis.conf: %v", err)
+	for _, flavour := range Flavours {
+		t.Run(flavour, func(t *testing.T) {
+			t.Parallel()
+			test(t, flavour)
+		})
 	}
-	return StartFiles(t, flavour, Files{Conf: text, ACL: conf.RenderACL(Passwords),
-		Replication: conf.ReplicationInclude(naming.UserReplication, Passwords.Replication)})
 }
 
 // Files are what a pod mounts.
 type Files struct{ Conf, ACL, Replication string }
 
-// StartFiles starts a server with the files of a pod, their paths made those of
-// a directory of its own.
-func StartFiles(t testing.TB, flavour string, in Files) *Server {
+// OnVolume says that the data directory is a volume, as with persistence.
+func OnVolume() Option { return func(s *Server) { s.volume = true } }
+
+// Start starts a server of the flavour with the operator's own configuration
+// and users, waits until it accepts connections, and ends it with the test.
+func Start(t testing.TB, flavour string, in conf.Input, options ...Option) *Server {
 	t.Helper()
-	n := next.Add(1)
+	text, err := conf.Render(in)
+	if err != nil {
+		t.Fatalf("render redis.conf: %v", err)
+	}
+	if in.Persistence {
+		options = append(options, OnVolume())
+	}
+	return StartFiles(t, flavour, Files{Conf: text, ACL: conf.RenderACL(Passwords),
+		Replication: conf.ReplicationInclude(naming.UserReplication, Passwords.Replication)}, options...)
+}
+
+// StartFiles is Start with the files of a pod, their paths made those of a
+// directory of its own.
+func StartFiles(t testing.TB, flavour string, in Files, options ...Option) *Server {
+	t.Helper()
+	dir := t.TempDir()
 	s := &Server{
-		IP:     fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%200, (os.Getpid()/200)%250, n+1),
-		Dir:    t.TempDir(),
+		IP:     fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%200, (os.Getpid()/200)%250, 1+next.Add(1)%250),
+		Dir:    dir,
+		Data:   filepath.Join(dir, "data"),
+		t:      t,
 		binary: Binary(t, flavour),
+		files:  in,
 	}
-	for _, dir := range []string{"data", "system"} {
-		if err := os.MkdirAll(filepath.Join(s.Dir, dir), 0o750); err != nil {
-			t.Fatalf("make a directory: %v", err)
+	t.Cleanup(func() {
+		s.Kill()
+		if t.Failed() {
+			t.Logf("log of %s at %s:\n%s", flavour, s.IP, s.Log())
 		}
-	}
-	files := map[string]string{
-		"redis.conf": strings.NewReplacer(naming.MountSystem, s.path("system"), "dir "+naming.MountData, "dir "+s.path("data"),
-			"bind * -::*", "bind "+s.IP+"\nbind-source-addr "+s.IP).Replace(in.Conf),
-		"system/" + naming.KeyACL:             in.ACL,
-		"system/" + naming.KeyReplicationConf: in.Replication,
-	}
-	for name, content := range files {
-		if err := os.WriteFile(s.path(name), []byte(content), 0o600); err != nil {
-			t.Fatalf("write %s: %v", name, err)
-		}
-	}
-	s.Run(t)
-	t.Cleanup(func() { s.Kill() })
+	})
+	s.Run(t, options...)
 	return s
 }
 
-func (s *Server) path(name string) string { return filepath.Join(s.Dir, name) }
+// write writes what a pod has mounted.
+func (s *Server) write() error {
+	lines := append([]string{"bind-source-addr " + s.IP}, s.lines...)
+	for path, text := range map[string]string{
+		naming.MountConfig + "/" + naming.KeyRedisConf:       s.files.Conf + strings.Join(lines, "\n") + "\n",
+		naming.MountConfig + "/" + naming.KeyStart:           conf.StartScript,
+		naming.MountSystem + "/" + naming.KeyACL:             s.files.ACL,
+		naming.MountSystem + "/" + naming.KeyReplicationConf: s.files.Replication,
+	} {
+		path = s.relocate(path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(s.relocate(text)), 0o600)); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(s.Data, 0o700)
+}
 
-// Run starts the process again after it ended.
-func (s *Server) Run(t testing.TB) {
+// relocate moves the paths of a pod below the directory of the test, and the
+// listening address to the server's.
+func (s *Server) relocate(text string) string {
+	return strings.NewReplacer(
+		naming.MountConfig, s.Dir+"/config", naming.MountSystem, s.Dir+"/system", naming.MountData, s.Data,
+		"bind * -::*", "bind "+s.IP,
+	).Replace(text)
+}
+
+// Command is the command of the pod, for a test that runs it by itself. Only the
+// server's programs are on its PATH: nothing else may be assumed of an image.
+func (s *Server) Command(ctx context.Context) *exec.Cmd {
+	command := exec.CommandContext(ctx, "/bin/sh", s.relocate(naming.MountConfig+"/"+naming.KeyStart)) //nolint:gosec // The script of a test.
+	command.Env = append([]string{"PATH=" + filepath.Dir(s.binary), "REDIS_PERSISTENCE=" + strconv.FormatBool(s.volume)}, s.env...)
+	command.Dir = s.Dir
+	return command
+}
+
+// Run starts the process, again if it ended, with further options.
+func (s *Server) Run(t testing.TB, options ...Option) {
 	t.Helper()
-	log, err := os.Create(s.path("log"))
-	if err != nil {
-		t.Fatalf("make the log: %v", err)
+	s.Kill()
+	s.loading = false
+	for _, option := range options {
+		option(s)
 	}
-	s.command = exec.Command(s.binary, s.path("redis.conf"))
-	s.command.Stdout, s.command.Stderr = log, log
-	if err := s.command.Start(); err != nil {
-		t.Fatalf("start %s: %v", s.binary, err)
+	if err := s.write(); err != nil {
+		t.Fatalf("write the files of a server: %v", err)
 	}
-	exited := make(chan struct{})
-	s.exited = exited
-	go func(command *exec.Cmd) {
-		_ = command.Wait()
-		_ = log.Close()
-		close(exited)
-	}(s.command)
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		conn, err := net.DialTimeout("tcp", s.Address(), time.Second)
-		if err == nil {
-			_ = conn.Close()
-			return
-		}
-		select {
-		case <-exited:
-			t.Fatalf("%s ended: %s", s.binary, s.Log())
-		case <-time.After(5 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not listen at %s: %s", s.binary, s.Address(), s.Log())
-		}
-	}
+	s.process = start(t, s.Command(context.WithoutCancel(t.Context())))
+	s.process.await(t, s.loading)
 }
 
 // Address of the server.
 func (s *Server) Address() string { return net.JoinHostPort(s.IP, fmt.Sprint(redis.Port)) }
 
-// Log returns what the process wrote.
+// Log is what the process wrote.
 func (s *Server) Log() string {
-	text, err := os.ReadFile(s.path("log"))
-	if err != nil {
-		return err.Error()
+	if s.process == nil {
+		return ""
 	}
-	return string(text)
+	return s.process.text()
 }
 
 // Signal sends a signal to the process.
-func (s *Server) Signal(signal syscall.Signal) { _ = s.command.Process.Signal(signal) }
+func (s *Server) Signal(signal syscall.Signal) { _ = s.process.command.Process.Signal(signal) }
+
+// Exited is closed once the process has ended.
+func (s *Server) Exited() <-chan struct{} { return s.process.exited }
 
 // Kill ends the process at once, as kill -9 does, and waits for its end.
 func (s *Server) Kill() {
-	s.Signal(syscall.SIGKILL)
-	<-s.exited
+	if s.process != nil {
+		s.Signal(syscall.SIGKILL)
+		<-s.process.exited
+	}
 }
