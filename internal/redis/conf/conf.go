@@ -32,16 +32,21 @@ type Input struct {
 	Directives map[string]string
 }
 
+// directiveName keeps quotes, spaces and line breaks out, with which a name would
+// be that of another directive, or more than one.
+var directiveName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
+
 // Render returns redis.conf: first what the user may replace, then the user's
 // directives, then what belongs to the operator, so that the last word is its.
-// A directive that the operator owns, or a value of more than one line, is an
-// error.
+// A directive that the operator owns, a malformed name, or a value of more than
+// one line, is an error.
 func Render(in Input) (string, error) {
 	var b strings.Builder
 	line := func(words ...string) { b.WriteString(strings.Join(words, " ") + "\n") }
 	line("# Written by the operator; changes are overwritten.")
 	line("maxmemory-policy noeviction")
 	line("tcp-keepalive 60")
+	line("appendfsync everysec")
 	for _, name := range slices.Sorted(maps.Keys(in.Directives)) {
 		if !directiveName.MatchString(name) {
 			return "", fmt.Errorf("config has %q, which is no name of a directive", name)
@@ -60,10 +65,6 @@ func Render(in Input) (string, error) {
 	}
 	return b.String(), nil
 }
-
-// directiveName keeps quotes, spaces and line breaks out, with which a name would
-// be that of another directive, or more than one.
-var directiveName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
 
 // owned are the directives of every process. The process boots as a replica of
 // a port that nobody listens on, and answers no reads until the operator found
@@ -91,26 +92,32 @@ func owned(in Input) []string {
 		"repl-timeout 60",
 		fmt.Sprintf("repl-backlog-size %d", backlog),
 		"repl-backlog-ttl 0",
-		fmt.Sprintf("client-output-buffer-limit replica %d %d 60", 4*backlog, 2*backlog),
+		fmt.Sprintf("client-output-buffer-limit replica %d %d 60", replicaBuffer*backlog, replicaBuffer*backlog/2),
 		fmt.Sprintf("maxmemory %d", MaxMemory(in.MemoryLimit, in.Persistence)),
 		"shutdown-timeout 10",
 		"stop-writes-on-bgsave-error yes",
 	}
 	if in.Persistence {
-		return append(lines, "appendfsync everysec", "save 3600 1 300 100 60 10000", "aof-load-truncated yes")
+		return append(lines, "save 3600 1 300 100 60 10000", "aof-load-truncated yes", "rdb-del-sync-files no")
 	}
-	return append(lines, `save ""`)
+	// Nothing outlives the process, not even the file that a copy came in.
+	return append(lines, `save ""`, "rdb-del-sync-files yes")
 }
 
-// Head-room below the container's limit, in shares of a thousand.
+// Head-room below the container's limit.
 const (
-	// backlogShare: a backlog of 1/64 covers a break of the link of about a
-	// second for each percent of the data that is written in it.
+	// backlogShare: 1/64 of the limit. What a replica misses while its link is
+	// down fits, if it is less than about 2 % of the data.
 	backlogShare = 64
 	minBacklog   = 1 << 20
 	maxBacklog   = 512 << 20
-	// baseline is what an empty server, its code and its allocator take:
-	// 10 MiB resident were measured for 7.0, 14 MiB for 8.0.
+	// replicaBuffer, in backlogs, is what the primary keeps for a replica that
+	// is being copied to: 1/8 of the limit. All replicas share these bytes with
+	// the backlog (Redis 7.0, "shared replication buffer"), so they count once.
+	// A smaller one breaks the copy off under a high write rate, again and again.
+	replicaBuffer = 8
+	// baseline is what an empty server takes with its code and its allocator:
+	// 10 to 14 MiB resident (measured, 7.0 to 8.1).
 	baseline = 16 << 20
 )
 
@@ -119,10 +126,12 @@ func Backlog(limit int64) int64 {
 	return min(max(limit/backlogShare, minBacklog), maxBacklog)
 }
 
-// MaxMemory is the maxmemory in bytes for a container limit: what is left after
-// the baseline, the backlog and two client buffers of its size, of which a
-// quarter is kept for pages that a fork copies (every full sync forks), and
-// a further tenth with persistence, for the rewrite of the append-only file.
+// MaxMemory is the maxmemory in bytes for a container limit of at least 64 MiB.
+// The baseline and three backlogs (the backlog and the least that clients'
+// buffers take) go off first. Of the rest a quarter is kept for what a fork
+// makes Redis copy while it is written to (every full copy forks) and for the
+// replicas' buffer, which Redis does not count against maxmemory; with
+// persistence a further tenth is kept for the rewrite of the append-only file.
 // It is at least a quarter of the limit.
 func MaxMemory(limit int64, persistence bool) int64 {
 	rest := limit - baseline - 3*Backlog(limit)

@@ -99,6 +99,25 @@ func TestMaxMemoryGrowsWithTheLimitAndStaysBelow(t *testing.T) {
 	}
 }
 
+func TestMaxMemoryOfCommonLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit       int64
+		persistence bool
+		want        int64
+	}{
+		"the least":                   {64 << 20, false, 35389440},
+		"the least with persistence":  {64 << 20, true, 30670848},
+		"a gibibyte":                  {1 << 30, false, 754974720},
+		"a gibibyte with persistence": {1 << 30, true, 654311424},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := MaxMemory(c.limit, c.persistence); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
 func TestSameValue(t *testing.T) {
 	for name, c := range map[string]struct {
 		have, want string

@@ -5,21 +5,21 @@ import "strings"
 // ownedDirectives belong to the operator; the value names the field of the spec
 // to use instead, if there is one.
 var ownedDirectives = map[string]string{
-	"bind": "", "port": "", "protected-mode": "", "unixsocket": "", "unixsocketperm": "", "bind-source-addr": "",
-	"daemonize": "", "supervised": "", "pidfile": "", "logfile": "", "dir": "", "dbfilename": "", "rdb-del-sync-files": "",
-	"include": "", "loadmodule": "", "rename-command": "", "syslog-enabled": "", "syslog-ident": "", "syslog-facility": "",
+	"bind": "", "port": "", "protected-mode": "", "bind-source-addr": "",
+	"daemonize": "", "supervised": "", "pidfile": "", "logfile": "", "dbfilename": "", "rdb-del-sync-files": "",
+	"include": "", "loadmodule": "", "rename-command": "",
 	"aclfile": "auth", "user": "auth", "requirepass": "auth", "masterauth": "auth", "masteruser": "auth", "primaryauth": "auth", "primaryuser": "auth", "acl-pubsub-default": "",
-	"replicaof": "", "slaveof": "", "stop-writes-on-bgsave-error": "",
+	"replicaof": "", "slaveof": "", "stop-writes-on-bgsave-error": "", "import-mode": "",
 	"maxmemory": "memoryLimit", "replica-ignore-maxmemory": "memoryLimit", "slave-ignore-maxmemory": "memoryLimit",
 	"appendonly": "enablePersistence", "appendfilename": "", "appenddirname": "", "aof-load-truncated": "", "aof-use-rdb-preamble": "",
 	"save": "enablePersistence", "client-output-buffer-limit": "memoryLimit", "oom-score-adj": "", "oom-score-adj-values": "",
-	"enable-debug-command": "", "enable-module-command": "", "enable-protected-configs": "", "cluster-enabled": "",
+	"enable-debug-command": "", "enable-module-command": "", "enable-protected-configs": "",
 	"set-proc-title": "", "proc-title-template": "", "always-show-logo": "", "crash-log-enabled": "", "ignore-warnings": "",
 }
 
 // ownedPrefixes are families of directives that belong to the operator.
 var ownedPrefixes = []string{
-	"replica-", "slave-", "min-replicas-", "min-slaves-", "repl-", "shutdown-", "dir", "cluster-", "sentinel", "tls-", "syslog-", "dual-channel-",
+	"replica-", "slave-", "min-replicas-", "min-slaves-", "repl-", "shutdown-", "dir", "cluster-", "sentinel", "tls-", "syslog-", "dual-channel-", "unixsocket", "rdma-",
 }
 
 // Owned says whether a directive belongs to the operator, and which field of

@@ -33,7 +33,7 @@ func TestServersTakeTheConfiguration(t *testing.T) {
 		for name, in := range map[string]conf.Input{
 			"minimal":     {MemoryLimit: 128 << 20},
 			"persistence": {MemoryLimit: 256 << 20, Persistence: true},
-			"directives":  {MemoryLimit: 128 << 20, Directives: map[string]string{"maxmemory-policy": "allkeys-lru", "hz": "20", "notify-keyspace-events": "", "slowlog-log-slower-than": "500"}},
+			"directives":  {MemoryLimit: 128 << 20, Directives: map[string]string{"maxmemory-policy": "allkeys-lru", "hz": "20", "appendfsync": "always", "client-query-buffer-limit": "32mb", "notify-keyspace-events": "", "slowlog-log-slower-than": "500"}},
 		} {
 			t.Run(flavour+" "+name, func(t *testing.T) {
 				s := redisserver.Start(t, flavour, in)
@@ -60,7 +60,7 @@ func TestAnApplicationCannotUndoAProof(t *testing.T) {
 				t.Fatalf("REPLICAOF by the operator: %s", got)
 			}
 			for _, refused := range []string{
-				"replicaof no one", "slaveof no one", "failover", "client pause 10 all", "client unpause", "client kill type normal", "client list", "client no-touch on",
+				"replicaof no one", "slaveof no one", "failover", "client pause 10 all", "client unpause", "client kill type normal", "client list", "script debug yes", "eval return(redis.call('config','get','masterauth')) 0",
 				"config get maxmemory", "config set maxmemory 1", "config rewrite", "acl list", "acl whoami", "acl setuser eve on", "debug sleep 0", "shutdown nosave",
 				"module list", "replconf ack 1", "psync ? -1", "sync", "save", "bgsave", "bgrewriteaof",
 			} {
@@ -78,6 +78,9 @@ func TestAnApplicationCannotUndoAProof(t *testing.T) {
 				if got := application(t, s, strings.Fields(works)...); strings.Contains(got, "NOPERM") || strings.Contains(got, "ERR") {
 					t.Errorf("%s is refused: %s", works, got)
 				}
+			}
+			if got := application(t, s, "client", "setinfo", "lib-name", "app"); strings.Contains(got, "NOPERM") {
+				t.Errorf("what client libraries send at their login is refused: %s", got)
 			}
 			if got := say(t, s, naming.UserReplication, redisserver.Passwords.Replication, "get", "key"); !strings.Contains(got, "NOPERM") {
 				t.Errorf("the user of replication may read: %s", got)
