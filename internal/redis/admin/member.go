@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,11 +36,19 @@ type Member struct {
 	client      rueidis.Client
 	runID       string
 	serving     atomic.Bool
+	announced   atomic.Bool // Connect returned it
 	dead        atomic.Bool
 	done        chan struct{}
 	ended       sync.Once
 	state       atomic.Pointer[string] // fingerprint of the replication state last read
 }
+
+// Sizes of what the client library keeps for each connection: replies are small
+// and few are under way. Its own defaults take more than a megabyte.
+const (
+	bufferBytes = 8 << 10
+	ringScale   = 4
+)
 
 // dial connects, logs in and learns the process's run ID.
 func dial(ctx context.Context, target Target, pool *Pool) (*Member, error) {
@@ -50,29 +59,16 @@ func dial(ctx context.Context, target Target, pool *Pool) (*Member, error) {
 	if err != nil {
 		return nil, classify(target.Address, err)
 	}
-	var used atomic.Bool
-	m.client, err = rueidis.NewClient(rueidis.ClientOption{
-		InitAddress:       []string{target.Address},
-		Username:          target.Credentials.User,
-		Password:          target.Credentials.Password,
-		ClientName:        "redis-operator",
-		ClientSetInfo:     rueidis.DisableClientSetInfo,
-		ForceSingleClient: true,
-		AlwaysPipelining:  true,
-		DisableRetry:      true,
-		DisableCache:      true,
-		PipelineMultiplex: -1,
-		ConnWriteTimeout:  probeTimeout,
-		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
-			if used.Swap(true) {
-				return nil, net.ErrClosed
-			}
-			return &watchedConn{Conn: conn, ended: m.end}, nil
-		},
-	})
+	// The library's login knows no context.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	m.client, err = rueidis.NewClient(m.options(conn))
 	if err != nil {
 		_ = conn.Close()
-		return nil, classify(target.Address, err)
+		return nil, classify(target.Address, cmp.Or(ctx.Err(), err))
+	}
+	if !stop() {
+		m.close()
+		return nil, classify(target.Address, ctx.Err())
 	}
 	info, err := m.Info(ctx)
 	if err != nil {
@@ -89,6 +85,36 @@ func dial(ctx context.Context, target Target, pool *Pool) (*Member, error) {
 	return m, nil
 }
 
+// options make the library use the one connection, never dial another, never
+// repeat a command and send nothing of its own: watch asks often enough.
+func (m *Member) options(conn net.Conn) rueidis.ClientOption {
+	var used atomic.Bool
+	return rueidis.ClientOption{
+		InitAddress:         []string{m.address},
+		Username:            m.credentials.User,
+		Password:            m.credentials.Password,
+		ClientName:          "redis-operator",
+		ClientSetInfo:       rueidis.DisableClientSetInfo,
+		ClientNoEvict:       true,
+		ForceSingleClient:   true,
+		AlwaysPipelining:    true,
+		DisableRetry:        true,
+		DisableCache:        true,
+		PipelineMultiplex:   -1,
+		RingScaleEachConn:   ringScale,
+		ReadBufferEachConn:  bufferBytes,
+		WriteBufferEachConn: bufferBytes,
+		ConnWriteTimeout:    probeTimeout,
+		Dialer:              net.Dialer{Timeout: commandTimeout, KeepAlive: -1},
+		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+			if used.Swap(true) {
+				return nil, net.ErrClosed
+			}
+			return &watchedConn{Conn: conn, ended: m.end}, nil
+		},
+	}
+}
+
 // watchedConn tells at once when the peer ends the connection: the library
 // reads all the time.
 type watchedConn struct {
@@ -98,18 +124,19 @@ type watchedConn struct {
 
 func (c *watchedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	if err != nil {
 		c.ended()
 	}
 	return n, err
 }
 
-// end notes that the connection broke and tells the pool's owner, once.
+// end notes that the connection broke and, if it was in use, tells the pool's
+// owner, once.
 func (m *Member) end() {
 	m.ended.Do(func() {
 		closedByUs := m.dead.Swap(true)
 		close(m.done)
-		if !closedByUs && m.runID != "" {
+		if !closedByUs && m.announced.Load() {
 			go m.pool.changed(m.key)
 		}
 	})
@@ -137,7 +164,7 @@ func (m *Member) watch() {
 		}
 		before := m.state.Load()
 		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout) //nolint:forbidigo // The watch outlives every pass.
-		_, err := m.Info(ctx)
+		_, err := m.info(ctx)
 		cancel()
 		switch {
 		case errors.Is(err, ErrUnreachable):
@@ -170,9 +197,16 @@ func (m *Member) RunID() string { return m.runID }
 
 // Info reads what the process says of itself.
 func (m *Member) Info(ctx context.Context) (redis.Info, error) {
-	reply, err := m.text(ctx, m.client.B().Info().Section("server", "replication", "keyspace", "memory", "persistence").Build())
+	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
+	defer cancel()
+	return m.info(ctx)
+}
+
+func (m *Member) info(ctx context.Context) (redis.Info, error) {
+	command := m.client.B().Info().Section("server", "replication", "keyspace", "memory", "persistence").Build()
+	reply, err := m.client.Do(ctx, command).ToString()
 	if err != nil {
-		return redis.Info{}, err
+		return redis.Info{}, classify(m.address, err)
 	}
 	info, err := redis.ParseInfo(reply)
 	if err != nil {
@@ -191,13 +225,6 @@ func fingerprint(info *redis.Info) *string {
 	}
 	text := b.String()
 	return &text
-}
-
-func (m *Member) text(ctx context.Context, command rueidis.Completed) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	reply, err := m.client.Do(ctx, command).ToString()
-	return reply, classify(m.address, err)
 }
 
 func (m *Member) do(ctx context.Context, words ...string) error {
@@ -262,6 +289,12 @@ func (m *Member) KillNormalClients(ctx context.Context) error {
 	return m.do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 }
 
+// KillOtherOperators closes the other connections of the operator's own user,
+// which an earlier leader may still hold (safety rule 13).
+func (m *Member) KillOtherOperators(ctx context.Context) error {
+	return m.do(ctx, "CLIENT", "KILL", "USER", m.credentials.User, "SKIPME", "yes")
+}
+
 // RequestAcks makes the replicas acknowledge now rather than at their next
 // second. It writes nothing.
 func (m *Member) RequestAcks(ctx context.Context) error {
@@ -303,5 +336,10 @@ func (m *Member) SetMinReplicas(ctx context.Context, replicas, maxLag int) error
 
 // SetPassword replaces the password of a user by the one with that SHA-256 hash.
 func (m *Member) SetPassword(ctx context.Context, user, hash string) error {
-	return m.do(ctx, "ACL", "SETUSER", user, "resetpass", "#"+hash)
+	err := m.do(ctx, "ACL", "SETUSER", user, "resetpass", "#"+hash)
+	if IsRefusal(err) {
+		// Redis's reply quotes the hash.
+		return fmt.Errorf("redis at %s %w to the new password of the user %s", m.address, ErrReplied, user)
+	}
+	return err
 }

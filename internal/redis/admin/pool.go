@@ -73,10 +73,20 @@ func (p *Pool) Connect(ctx context.Context, target Target) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.announced.Store(true)
 	p.mu.Lock()
+	previous := p.members[target.Key]
 	p.members[target.Key] = m
 	p.mu.Unlock()
-	go m.watch()
+	if previous != nil {
+		// Another pass dialled at the same time.
+		previous.close()
+	}
+	if m.broken() {
+		// It ended before there was anybody to tell.
+		return nil, classify(target.Address, net.ErrClosed)
+	}
+	go m.watch() //nolint:gosec,contextcheck // It outlives the pass that connected.
 	return m, nil
 }
 
