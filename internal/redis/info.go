@@ -4,6 +4,7 @@ package redis
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -128,7 +129,7 @@ func (p *parser) field(name, value string) {
 		p.info.Replicas = append(p.info.Replicas, p.replica(value))
 	case strings.HasPrefix(name, "db") && strings.HasPrefix(value, "keys="):
 		keys, _, _ := strings.Cut(strings.TrimPrefix(value, "keys="), ",")
-		p.info.Keys += p.number(name, keys)
+		p.info.Keys += p.within(name, keys, math.MaxInt64-p.info.Keys)
 	}
 }
 
@@ -143,13 +144,13 @@ var fields = map[string]func(*parser, string){
 	"run_id":                         func(p *parser, v string) { p.info.RunID = v },
 	"role":                           func(p *parser, v string) { p.info.Role = role(v) },
 	"master_host":                    func(p *parser, v string) { p.info.PrimaryHost = v },
-	"master_port":                    func(p *parser, v string) { p.info.PrimaryPort = int(p.number("master_port", v)) },
+	"master_port":                    func(p *parser, v string) { p.info.PrimaryPort = int(p.within("master_port", v, math.MaxUint16)) },
 	"master_link_status":             func(p *parser, v string) { p.info.LinkUp = v == "up" },
 	"master_link_down_since_seconds": func(p *parser, v string) { p.info.LinkDownSeconds = p.number("master_link_down_since_seconds", v) },
 	"master_replid":                  func(p *parser, v string) { p.info.ReplicationID = replicationID(v) },
 	"master_replid2":                 func(p *parser, v string) { p.info.SecondaryID = replicationID(v) },
-	"master_repl_offset":             func(p *parser, v string) { p.info.Offset = p.number("master_repl_offset", v) },
-	"slave_repl_offset":              func(p *parser, v string) { p.applied = p.number("slave_repl_offset", v) },
+	"master_repl_offset":             func(p *parser, v string) { p.info.Offset = p.within("master_repl_offset", v, math.MaxInt64) },
+	"slave_repl_offset":              func(p *parser, v string) { p.applied = p.within("slave_repl_offset", v, math.MaxInt64) },
 	"min_slaves_good_slaves":         func(p *parser, _ string) { p.info.MinReplicas = 1 },
 	"loading":                        func(p *parser, v string) { p.info.Loading = p.info.Loading || v == "1" },
 	"async_loading":                  func(p *parser, v string) { p.info.Loading = p.info.Loading || v == "1" },
@@ -189,7 +190,7 @@ func (p *parser) replica(value string) Replica {
 		case "state":
 			replica.State = value
 		case "offset":
-			replica.Offset = p.number(name, value)
+			replica.Offset = p.within(name, value, math.MaxInt64)
 		case "lag":
 			replica.Lag = p.number(name, value)
 		}
@@ -201,6 +202,15 @@ func (p *parser) number(name, value string) int64 {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil && p.err == nil {
 		p.err = fmt.Errorf("parse INFO: %s is not a number: %q", name, value)
+	}
+	return n
+}
+
+// within is a number from 0 to limit.
+func (p *parser) within(name, value string, limit int64) int64 {
+	n := p.number(name, value)
+	if (n < 0 || n > limit) && p.err == nil {
+		p.err = fmt.Errorf("parse INFO: %s is out of range: %q", name, value)
 	}
 	return n
 }

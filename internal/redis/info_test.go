@@ -69,6 +69,11 @@ func TestParseInfo(t *testing.T) {
 		"a number that is none":        {reply: "role:master\r\nmaster_repl_offset:many\r\n", wantErr: `master_repl_offset is not a number: "many"`},
 		"a number that overflows":      {reply: "role:master\r\nmaster_repl_offset:99999999999999999999\r\n", wantErr: "not a number"},
 		"a replica's offset is none":   {reply: "role:master\r\nslave0:ip=::1,port=1,state=online,offset=x,lag=0\r\n", wantErr: "offset is not a number"},
+		"a negative offset":            {reply: "role:master\r\nmaster_repl_offset:-5\r\n", wantErr: "master_repl_offset is out of range"},
+		"a replica's negative offset":  {reply: "role:master\r\nslave0:ip=::1,state=online,offset=-1\r\n", wantErr: "offset is out of range"},
+		"a negative number of keys":    {reply: "role:master\r\ndb0:keys=-1,expires=0\r\n", wantErr: "db0 is out of range"},
+		"keys that sum to no sum":      {reply: "role:master\ndb0:keys=9223372036854775807\ndb1:keys=1\n", wantErr: "db1 is out of range"},
+		"a port beyond the range":      {reply: "role:slave\r\nmaster_port:65536\r\n", wantErr: "master_port is out of range"},
 		"lines without a colon":        {reply: "# Replication\nrole:master\n\nnonsense\n", want: Info{Flavour: "redis", Role: RolePrimary}},
 		"no secondary ID is all zeros": {reply: "role:master\nmaster_replid2:" + strings.Repeat("0", 40) + "\n", want: Info{Flavour: "redis", Role: RolePrimary}},
 		"what a replica applied counts, not what it received": {
@@ -128,6 +133,9 @@ func FuzzParseInfo(f *testing.F) {
 		info, err := ParseInfo(reply)
 		if err == nil && info.Role != RolePrimary && info.Role != RoleReplica {
 			t.Errorf("the role is %q and there is no error", info.Role)
+		}
+		if info.Offset < 0 || info.Keys < 0 || info.PrimaryPort < 0 || info.PrimaryPort > 65535 {
+			t.Errorf("out of range: %+v", info)
 		}
 	})
 }
