@@ -23,8 +23,9 @@ const (
 	clientPod = "client"
 	// programInPod is where this program is copied to.
 	programInPod = "/tmp/demo"
-	// envVolumesPassword is the password of the Redis on volumes.
-	envVolumesPassword = "VOLUMES_AUTH" //nolint:gosec // A name.
+	// withPassword runs a command with the password that it reads from its
+	// standard input: arguments can be seen by others.
+	withPassword = `read -r REDISCLI_AUTH; export REDISCLI_AUTH; exec "$@"`
 )
 
 // use starts a pod with redis-cli and lets it write and read, as an application
@@ -54,10 +55,6 @@ func (d *demo) startClient(ctx context.Context) error {
 	if err := d.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: naming.StatefulSet(d.memory.Name)}, set); err != nil {
 		return fmt.Errorf("read the image of the Redis pods: %w", err)
 	}
-	password := func(name string, cluster *v1alpha1.RedisCluster) corev1.EnvVar {
-		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: naming.AppSecret(cluster.Name)}, Key: naming.KeyPassword}}}
-	}
 	d.pod = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: clientPod, Namespace: namespace},
 		Spec: corev1.PodSpec{
@@ -67,10 +64,6 @@ func (d *demo) startClient(ctx context.Context) error {
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
 				Name: clientPod, Image: set.Spec.Template.Spec.Containers[0].Image, Command: []string{"sleep", "infinity"},
-				Env: []corev1.EnvVar{
-					password(envPassword, d.memory), password(envVolumesPassword, d.volumes),
-					{Name: envAddress, Value: fmt.Sprintf("%s:%d", naming.PrimaryService(d.memory.Name), naming.PortRedis)},
-				},
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false),
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
@@ -86,7 +79,7 @@ func (d *demo) startClient(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	d.screen.line("pod/%s runs; its passwords come from the Secrets %s and %s",
+	d.screen.line("pod/%s runs; passwords are in the Secrets %s and %s",
 		clientPod, naming.AppSecret(d.memory.Name), naming.AppSecret(d.volumes.Name))
 	return nil
 }
@@ -95,13 +88,13 @@ func (d *demo) startClient(ctx context.Context) error {
 func (d *demo) redis(ctx context.Context, cluster *v1alpha1.RedisCluster, service func(string) string, want string, command ...string) error {
 	words := append([]string{"redis-cli", "-h", service(cluster.Name)}, command...)
 	d.screen.command(fmt.Sprintf("kubectl -n %s exec %s -- %s", namespace, clientPod, strings.Join(words, " ")))
-	run := words
-	if cluster.Name == d.volumes.Name {
-		// redis-cli takes its password from the environment, not from an argument.
-		run = append([]string{"sh", "-c", fmt.Sprintf(`export %s="$%s"; exec "$@"`, envPassword, envVolumesPassword), "sh"}, words...)
+	password, err := d.password(ctx, cluster)
+	if err != nil {
+		return err
 	}
 	var got bytes.Buffer
-	if err := d.api.Exec(ctx, d.pod, nil, &got, run...); err != nil {
+	run := append([]string{"sh", "-c", withPassword, "sh"}, words...)
+	if err := d.api.Exec(ctx, d.pod, strings.NewReader(password+"\n"), &got, run...); err != nil {
 		return err
 	}
 	reply := strings.TrimSpace(got.String())
@@ -110,6 +103,15 @@ func (d *demo) redis(ctx context.Context, cluster *v1alpha1.RedisCluster, servic
 		return fmt.Errorf("%s answered %q, want %q", strings.Join(words, " "), reply, want)
 	}
 	return nil
+}
+
+// password is what the Secret for applications holds.
+func (d *demo) password(ctx context.Context, cluster *v1alpha1.RedisCluster) (string, error) {
+	secret := &corev1.Secret{}
+	if err := d.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: naming.AppSecret(cluster.Name)}, secret); err != nil {
+		return "", fmt.Errorf("read the password of %s: %w", cluster.Name, err)
+	}
+	return string(secret.Data[naming.KeyPassword]), nil
 }
 
 // carry copies this program into the client pod, where it will be the writer:

@@ -122,7 +122,7 @@ func (d *demo) awaitReady(ctx context.Context, cluster *v1alpha1.RedisCluster) e
 			reason = ready.Reason
 		}
 		line := columns(now.Name, now.Spec.Replicas, now.Status.Phase, now.Status.ActiveReplicas, now.Status.Primary, reason)
-		if line != shown {
+		if line != shown && now.Status.ObservedGeneration == now.Generation {
 			d.screen.line("%s", line)
 			shown = line
 		}

@@ -16,12 +16,6 @@ import (
 // trafficCommand makes this program the writer that runs in the client pod.
 const trafficCommand = "traffic"
 
-// Environment of the writer.
-const (
-	envAddress  = "TRAFFIC_ADDRESS"
-	envPassword = "REDISCLI_AUTH" //nolint:gosec // The name of the variable that redis-cli reads too.
-)
-
 // answer is a line that the writer prints for each line that it reads, and at
 // the end of its input.
 type answer struct {
@@ -31,9 +25,17 @@ type answer struct {
 	Error  string         `json:"error,omitempty"`
 }
 
-// runTraffic writes until in ends, then verifies.
+// runTraffic reads a target as its first line, writes until in ends, and then
+// verifies.
 func runTraffic(ctx context.Context, in io.Reader, out io.Writer) error {
-	target := oracle.Target{Address: os.Getenv(envAddress), Username: naming.UserDefault, Password: os.Getenv(envPassword)}
+	lines := bufio.NewScanner(in)
+	var target oracle.Target
+	if !lines.Scan() {
+		return fmt.Errorf("read the target: %w", orEOF(lines.Err()))
+	}
+	if err := json.Unmarshal(lines.Bytes(), &target); err != nil {
+		return fmt.Errorf("read the target: %w", err)
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("name the keys: %w", err)
@@ -41,7 +43,6 @@ func runTraffic(ctx context.Context, in io.Reader, out io.Writer) error {
 	options := oracle.Options{Name: fmt.Sprintf("%s:%d", host, os.Getpid()), Plain: 2, Confirming: 2, Pace: time.Millisecond}
 	o := oracle.Start(ctx, target, options)
 	encoder := json.NewEncoder(out)
-	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		if err := o.Await(ctx, options.Plain+options.Confirming); err != nil {
 			return encoder.Encode(answer{Error: err.Error()})
@@ -65,6 +66,12 @@ type traffic struct {
 
 // startTraffic starts the writer in the client pod, and returns when it writes.
 func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
+	password, err := d.password(ctx, d.memory)
+	if err != nil {
+		return nil, err
+	}
+	target := oracle.Target{Username: naming.UserDefault, Password: password,
+		Address: fmt.Sprintf("%s:%d", naming.PrimaryService(d.memory.Name), naming.PortRedis)}
 	stdin, in := io.Pipe()
 	out, stdout := io.Pipe()
 	t := &traffic{stdin: in, answers: json.NewDecoder(out)}
@@ -72,6 +79,9 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 		err := d.api.Exec(ctx, d.pod, stdin, stdout, programInPod, trafficCommand)
 		_ = stdout.CloseWithError(fmt.Errorf("the writer in the client pod ended: %w", orEOF(err)))
 	}()
+	if err := json.NewEncoder(in).Encode(target); err != nil {
+		return nil, fmt.Errorf("tell the writer where to write: %w", err)
+	}
 	if _, err := t.mark(); err != nil {
 		return nil, err
 	}

@@ -127,7 +127,9 @@ var _ = Describe("A bad change of a running RedisCluster", Ordered, func() {
 				s.Config = map[string]v1alpha1.ConfigValue{"maxmemory-policy": "no-such-policy"}
 			}}, SpecTimeout(specTimeout)),
 		Entry("a directive that no Redis knows", badChange{reason: v1alpha1.ReasonInvalidConfig,
-			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]v1alpha1.ConfigValue{"no-such-directive": "1"} }}, SpecTimeout(specTimeout)),
+			spoil: func(s *v1alpha1.RedisClusterSpec) {
+				s.Config = map[string]v1alpha1.ConfigValue{"no-such-directive": "1"}
+			}}, SpecTimeout(specTimeout)),
 		Entry("a directive that the operator owns", badChange{reason: v1alpha1.ReasonInvalidConfig,
 			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]v1alpha1.ConfigValue{"appendonly": "yes"} }}, SpecTimeout(specTimeout)),
 		Entry("an absent Secret, created later", badChange{reason: v1alpha1.ReasonInvalidSecret,

@@ -191,7 +191,9 @@ var _ = Describe("A RedisCluster in memory", Ordered, func() {
 			}
 			return values
 		}
-		c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec.Config = map[string]v1alpha1.ConfigValue{"maxmemory-policy": "allkeys-lru"} })
+		c.change(ctx, func(r *v1alpha1.RedisCluster) {
+			r.Spec.Config = map[string]v1alpha1.ConfigValue{"maxmemory-policy": "allkeys-lru"}
+		})
 		c.awaitReady(ctx, noticeTimeout)
 		Expect(policy()).To(HaveEach(ContainSubstring("allkeys-lru")))
 		c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec.Config = nil })

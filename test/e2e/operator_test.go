@@ -111,7 +111,9 @@ var _ = Describe("The operator", Ordered, func() {
 			return len(writes) + len(events)
 		}, "10s", "1s").Should(BeZero(), func() string { return describeWrites(from) })
 		// It does look at the cluster: a change is acted upon.
-		c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec.Config = map[string]v1alpha1.ConfigValue{"slowlog-max-len": "64"} })
+		c.change(ctx, func(r *v1alpha1.RedisCluster) {
+			r.Spec.Config = map[string]v1alpha1.ConfigValue{"slowlog-max-len": "64"}
+		})
 		c.awaitReady(ctx, startTimeout)
 		Expect(c.containers(ctx)).To(Equal(before))
 		settled := auditPosition()
