@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,14 +39,21 @@ func (r *RedisClusterReconciler) announce(s *scope, before, written *v1alpha1.Re
 	}
 }
 
+// troubles are the reasons of an unready cluster that a person should hear of at
+// once; the others are steps on the way.
+var troubles = []string{
+	v1alpha1.ReasonNotYetSupported, v1alpha1.ReasonImageNotPulled, v1alpha1.ReasonImageNotRedis,
+	v1alpha1.ReasonPodNotScheduled, v1alpha1.ReasonPodsNotCreated, v1alpha1.ReasonPodFailing,
+}
+
 // eventType says whether a condition's transition is an Event, and of which
 // type. Progress is not: it would tell the same as the others.
 func eventType(now metav1.Condition, was *metav1.Condition) (string, bool) {
 	changed := was == nil || was.Status != now.Status
 	switch now.Type {
 	case v1alpha1.ConditionReady:
-		if now.Reason == v1alpha1.ReasonNotYetSupported {
-			return corev1.EventTypeWarning, true
+		if now.Status == metav1.ConditionFalse {
+			return corev1.EventTypeWarning, slices.Contains(troubles, now.Reason)
 		}
 		return corev1.EventTypeNormal, now.Status == metav1.ConditionTrue && changed
 	case v1alpha1.ConditionSpecAccepted:

@@ -79,8 +79,8 @@ func (s *scope) statusInput(passErr error) status.Input {
 
 // podsMissing says that the StatefulSet did not create a pod that is wanted.
 func (s *scope) podsMissing() bool {
-	for _, w := range s.decision.Waits {
-		if w.Reason == v1alpha1.ReasonPodsNotCreated {
+	for i := range s.facts.Members {
+		if m := &s.facts.Members[i]; m.PodUID == "" && m.Ordinal < s.wanted() {
 			return true
 		}
 	}
@@ -94,8 +94,8 @@ func (s *scope) explainMissingPods(why string) {
 		return
 	}
 	for i := range s.decision.Waits {
-		if w := &s.decision.Waits[i]; w.Reason == v1alpha1.ReasonPodsNotCreated {
-			w.Message += ": " + why
+		if w := &s.decision.Waits[i]; w.Reason == v1alpha1.ReasonScaling {
+			w.Reason, w.Message = v1alpha1.ReasonPodsNotCreated, w.Message+": "+why
 		}
 	}
 }

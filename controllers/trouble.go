@@ -47,7 +47,7 @@ func containerTrouble(pod *corev1.Pod, container corev1.ContainerStatus) plan.Wa
 		if ended := lastEnd(container); ended != nil {
 			message = fmt.Sprintf("%s, exit code %d: %s", waiting.Reason, ended.ExitCode, ended.Message)
 		}
-		return plan.Wait{Reason: v1alpha1.ReasonPodNotRunning, Message: fmt.Sprintf("%s does not run: %s", pod.Name, message)}
+		return plan.Wait{Reason: v1alpha1.ReasonPodFailing, Message: fmt.Sprintf("%s does not run: %s", pod.Name, message)}
 	}
 	return plan.Wait{Reason: v1alpha1.ReasonPodNotRunning, Message: pod.Name + " is being started"}
 }

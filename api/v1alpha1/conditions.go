@@ -47,9 +47,11 @@ const (
 	ReasonImageNotRedis = "ImageNotRedis"
 	// ReasonVolumeNotBound: a volume claim is not bound.
 	ReasonVolumeNotBound = "VolumeNotBound"
-	// ReasonPodNotRunning: a pod's container is starting, or fails for the
-	// reason that the message names.
+	// ReasonPodNotRunning: a pod's container is starting.
 	ReasonPodNotRunning = "PodNotRunning"
+	// ReasonPodFailing: a pod's container ends, or cannot be made, for the reason
+	// that the message names.
+	ReasonPodFailing = "PodFailing"
 	// ReasonMemberUnreachable: a running member does not answer the operator.
 	ReasonMemberUnreachable = "MemberUnreachable"
 	// ReasonMemberLoading: a member loads its data from disk.

@@ -193,7 +193,7 @@ var badStarts = []badStart{
 		mend: func(ctx context.Context, in string) {
 			Expect(api.Create(ctx, secretOf(in, "absent", goodPassword))).To(Succeed())
 		}},
-	{name: "refused-config", reasons: []string{v1alpha1.ReasonInvalidConfig, v1alpha1.ReasonPodNotRunning},
+	{name: "refused-config", reasons: []string{v1alpha1.ReasonInvalidConfig, v1alpha1.ReasonPodFailing},
 		spoil: func(s *v1alpha1.RedisClusterSpec) {
 			s.Config = map[string]v1alpha1.ConfigValue{"maxmemory-policy": "no-such-policy"}
 		}},

@@ -59,7 +59,7 @@ var _ = Describe("A RedisCluster in memory", Ordered, func() {
 			Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: object.GetName()}, object)).To(Succeed())
 			Expect(metav1.IsControlledBy(object, c.get(ctx))).To(BeTrue(), "%T %s is not owned", object, object.GetName())
 		}
-		Expect(c.eventReasons(ctx)).To(ContainElement("ReadyReady"))
+		Expect(c.eventReasons(ctx)).To(ContainElement("Ready"))
 	}, SpecTimeout(specTimeout))
 
 	It("labels exactly the primary and the replicas, on different nodes", func(ctx SpecContext) {

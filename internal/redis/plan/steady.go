@@ -174,7 +174,7 @@ func absent(m *Member) Wait {
 	case m.Trouble.Reason != "":
 		return m.Trouble
 	case m.PodUID == "":
-		return Wait{Reason: v1alpha1.ReasonPodsNotCreated, Message: "the pod " + m.Pod + " does not exist yet"}
+		return Wait{Reason: v1alpha1.ReasonScaling, Message: "the pod " + m.Pod + " does not exist yet"}
 	case m.Info != nil:
 		return Wait{Reason: v1alpha1.ReasonMemberLoading, Poll: true, Message: m.Pod + " loads its data"}
 	}

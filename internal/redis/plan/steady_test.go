@@ -20,7 +20,7 @@ func TestBootstrap(t *testing.T) {
 			want: `record epoch 1 of r-0, lease false, holders 0* 1
 				promote r-0`,
 		},
-		"it waits for the first member":      {facts: facts(nil, member(0, noPod), member(1, booted), member(2)), want: "wait PodsNotCreated: the pod r-0 does not exist yet"},
+		"it waits for the first member":      {facts: facts(nil, member(0, noPod), member(1, booted), member(2)), want: "wait Scaling: the pod r-0 does not exist yet"},
 		"a member with keys is unknown data": {facts: facts(nil, member(0, booted), member(1, booted, keys(3)), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 has 3 keys"},
 		"an older volume may hold data":      {facts: facts(nil, member(0, booted), member(1, old), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 has an older volume that was not read yet"},
 		"a member that loads may hold data":  {facts: facts(nil, member(0, booted), member(1, booted, loading), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 loads data"},
