@@ -97,6 +97,9 @@ func (r *RedisClusterReconciler) releaseVolumes(ctx context.Context, s *scope) e
 // forget drops what is kept in memory of a RedisCluster that is gone.
 func (r *RedisClusterReconciler) forget(key types.NamespacedName) {
 	r.memories.forget(key)
+	for _, name := range []string{naming.SystemSecret(key.Name), naming.AppSecret(key.Name)} {
+		r.secrets.forget(client.ObjectKey{Namespace: key.Namespace, Name: name})
+	}
 	r.Members.Forget(key.Namespace, key.Name)
 	forgetMetrics(key)
 }

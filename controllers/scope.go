@@ -107,6 +107,8 @@ func (s *scope) absorb(err error) error {
 	switch {
 	case err == nil, errors.Is(err, errRejected):
 		return nil
+	case errors.Is(err, kube.ErrOrphan):
+		s.wait(plan.Wait{Reason: v1alpha1.ReasonDeleting, Message: err.Error(), Poll: true})
 	case errors.Is(err, kube.ErrNameConflict):
 		s.reject(v1alpha1.ReasonNameConflict, err.Error())
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"seang.org/operator/internal/naming"
 )
@@ -23,6 +25,10 @@ import (
 // ErrNameConflict is returned for an object that has the name of a child and is
 // controlled by somebody else. It is never adopted and never overwritten.
 var ErrNameConflict = errors.New("exists and does not belong to this RedisCluster; rename or delete it")
+
+// ErrOrphan is returned for an object that belongs to an earlier owner of the
+// same name: the garbage collector is about to delete it.
+var ErrOrphan = errors.New("belongs to a deleted RedisCluster of this name and is about to be deleted")
 
 // Applier applies the children of one owner.
 type Applier struct {
@@ -88,8 +94,8 @@ func (a *Applier) ApplyTo(ctx context.Context, wanted any, current client.Object
 	if last := a.Written[what]; last.Hash == hash(desired) && Older(current.GetResourceVersion(), last.ResourceVersion) {
 		return Unchanged, nil
 	}
-	if !metav1.IsControlledBy(current, a.Owner) {
-		return Unchanged, fmt.Errorf("%s %w", what, ErrNameConflict)
+	if err := a.taken(current); err != nil {
+		return Unchanged, fmt.Errorf("%s %w", what, err)
 	}
 	same, err := contains(current, desired)
 	if err != nil {
@@ -104,12 +110,31 @@ func (a *Applier) ApplyTo(ctx context.Context, wanted any, current client.Object
 	return Updated, a.write(ctx, desired, what, true)
 }
 
-// read gets the object from the reader, and live if it is not there: the cache
-// holds only objects with our label, and may be behind.
+// taken says who has the object if the owner has not.
+func (a *Applier) taken(current client.Object) error {
+	other := metav1.GetControllerOf(current)
+	switch {
+	case metav1.IsControlledBy(current, a.Owner):
+		return nil
+	case other != nil && other.Name == a.Owner.GetName() && a.isOwnKind(other):
+		return ErrOrphan
+	}
+	return ErrNameConflict
+}
+
+func (a *Applier) isOwnKind(reference *metav1.OwnerReference) bool {
+	kind, err := apiutil.GVKForObject(a.Owner, a.Client.Scheme())
+	return err == nil && reference.APIVersion == kind.GroupVersion().String() && reference.Kind == kind.Kind
+}
+
+// read gets the object from the reader, and live if it is not there or not
+// ours: the cache holds only objects with our label, and may be behind.
 func (a *Applier) read(ctx context.Context, from client.Reader, desired *unstructured.Unstructured, current client.Object) (bool, error) {
 	key := client.ObjectKeyFromObject(desired)
+	empty := reflect.Zero(reflect.TypeOf(current).Elem())
 	err := from.Get(ctx, key, current)
-	if apierrors.IsNotFound(err) && from != a.Live {
+	if from != a.Live && (apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(current, a.Owner)) {
+		reflect.ValueOf(current).Elem().Set(empty)
 		err = a.Live.Get(ctx, key, current)
 	}
 	if apierrors.IsNotFound(err) {
