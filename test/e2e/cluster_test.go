@@ -97,6 +97,15 @@ func (c rediscluster) awaitReady(ctx context.Context, within time.Duration) *v1a
 	})
 }
 
+// awaitFailover waits until a promotion after the epoch is done, and the status
+// speaks of it: the record alone comes earlier.
+func (c rediscluster) awaitFailover(ctx context.Context, epoch int64) *v1alpha1.RedisCluster {
+	GinkgoHelper()
+	return c.await(ctx, noticeTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
+		return now.Status.Record.Epoch > epoch && now.Status.Primary == now.Status.Record.Primary.Pod
+	})
+}
+
 // conditionIs says that the condition holds for the current spec.
 func conditionIs(cluster *v1alpha1.RedisCluster, kind string, status metav1.ConditionStatus, reason string) bool {
 	condition := meta.FindStatusCondition(cluster.Status.Conditions, kind)

@@ -131,10 +131,8 @@ var _ = Describe("A RedisCluster in memory", Ordered, func() {
 		record := c.get(ctx).Status.Record
 		began := time.Now()
 		Expect(lose(ctx, old)).To(Succeed())
-		now := c.await(ctx, noticeTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
-			return now.Status.Primary != "" && now.Status.Record.Epoch > record.Epoch
-		})
-		measured("lost → recorded", time.Since(began).Round(time.Millisecond))
+		now := c.awaitFailover(ctx, record.Epoch)
+		measured("lost → led by another", time.Since(began).Round(time.Millisecond))
 		Expect(now.Status.Primary).NotTo(Equal(old.Name))
 		c.awaitReady(ctx, startTimeout)
 		measured("lost → Ready", time.Since(began).Round(time.Millisecond))
@@ -150,13 +148,12 @@ var _ = Describe("A RedisCluster in memory", Ordered, func() {
 	It("replaces a primary that hangs, which writes nothing when it goes on", func(ctx SpecContext) {
 		o := c.write(ctx)
 		old := c.primaryPod(ctx)
+		epoch := c.get(ctx).Status.Record.Epoch
 		began := time.Now()
 		Expect(kubeapi.Signal(old, "redis-server", syscall.SIGSTOP)).To(Succeed())
 		DeferCleanup(func() { _ = kubeapi.Signal(old, "redis-server", syscall.SIGCONT) })
-		c.await(ctx, noticeTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
-			return now.Status.Primary != "" && now.Status.Primary != old.Name
-		})
-		measured("hung → recorded", time.Since(began).Round(time.Millisecond))
+		c.awaitFailover(ctx, epoch)
+		measured("hung → led by another", time.Since(began).Round(time.Millisecond))
 		_ = kubeapi.Signal(old, "redis-server", syscall.SIGCONT) // It may have been replaced.
 		c.awaitReady(ctx, startTimeout)
 		verify(ctx, o, false)
