@@ -73,7 +73,7 @@ type badChange struct {
 	mend func(ctx context.Context, c rediscluster)
 }
 
-var _ = Describe("A bad change of a running RedisCluster", Ordered, func() {
+var _ = Describe("A bad change of a running RedisCluster", Ordered, ContinueOnFailure, func() {
 	var c rediscluster
 
 	BeforeAll(func(ctx SpecContext) {
@@ -246,7 +246,7 @@ func createClass(ctx context.Context, name string) {
 
 // They start at the same time, each in a namespace of its own, since each waits
 // for the machine and not for the others.
-var _ = Describe("A RedisCluster that cannot start", Ordered, func() {
+var _ = Describe("A RedisCluster that cannot start", Ordered, ContinueOnFailure, func() {
 	clusters := map[string]rediscluster{}
 	var namespaces []string
 

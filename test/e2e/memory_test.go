@@ -25,7 +25,7 @@ import (
 	"seang.org/operator/test/e2e/kubeapi"
 )
 
-var _ = Describe("A RedisCluster in memory", Ordered, func() {
+var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() {
 	var c rediscluster
 
 	It("becomes Ready, with the status and objects of the contract", func(ctx SpecContext) {

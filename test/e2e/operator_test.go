@@ -75,7 +75,7 @@ func metricsURLs(ctx context.Context) []string {
 	return urls
 }
 
-var _ = Describe("The operator", Ordered, func() {
+var _ = Describe("The operator", Ordered, ContinueOnFailure, func() {
 	var c rediscluster
 
 	BeforeAll(func(ctx SpecContext) {
