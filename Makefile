@@ -82,7 +82,7 @@ lint: $(LINT) ## golangci-lint in all modules, kube-api-linter on api/
 	@$(call each-module,$(LINT) run -c $(CURDIR)/.golangci.yml ./...)
 
 $(LINT): | tools/go.sum
-	@echo 'building golangci-lint, once: takes some minutes'; CGO_ENABLED=0 go build -C tools -o $@ ./lint
+	@echo 'building golangci-lint, once: takes some minutes'; go build -C tools -o $@ ./lint
 
 vuln: ## govulncheck of the operator, where its database can be reached
 	@test/vuln.sh $(TOOL) govulncheck ./...

@@ -74,13 +74,7 @@ func (r *RedisClusterReconciler) configureMember(ctx context.Context, s *scope, 
 		return err
 	}
 	memory.remember(have)
-	change := map[string]string{}
-	for name, value := range target {
-		if now, known := have[name]; !known || !conf.SameValue(now, value) {
-			change[name] = value
-		}
-	}
-	if len(change) > 0 {
+	if change := difference(target, have); len(change) > 0 {
 		if problem, err := r.setConfig(ctx, m, member, change); err != nil || problem != nil {
 			if problem != nil {
 				s.reject(problem.Reason, problem.Message)
@@ -90,6 +84,17 @@ func (r *RedisClusterReconciler) configureMember(ctx context.Context, s *scope, 
 	}
 	memory.config = maps.Clone(wanted)
 	return nil
+}
+
+// difference has the directives of target whose value Redis does not have.
+func difference(target, have map[string]string) map[string]string {
+	change := map[string]string{}
+	for name, value := range target {
+		if now, known := have[name]; !known || !conf.SameValue(now, value) {
+			change[name] = value
+		}
+	}
+	return change
 }
 
 // setConfig sets all or nothing; a refusal of Redis is a problem of the spec.

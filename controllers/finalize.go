@@ -45,12 +45,8 @@ func (r *RedisClusterReconciler) finalize(ctx context.Context, s *scope) error {
 	if err := r.observeObjects(ctx, s); err != nil {
 		return err
 	}
-	if s.statefulSet != nil && s.statefulSet.DeletionTimestamp.IsZero() && metav1.IsControlledBy(s.statefulSet, s.cluster) {
-		background := metav1.DeletePropagationBackground
-		if err := r.Delete(ctx, s.statefulSet, &client.DeleteOptions{PropagationPolicy: &background,
-			Preconditions: &metav1.Preconditions{UID: &s.statefulSet.UID}}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete StatefulSet %s: %w", s.statefulSet.Name, err)
-		}
+	if err := r.deleteStatefulSet(ctx, s); err != nil {
+		return err
 	}
 	if s.statefulSet != nil || len(s.pods) > 0 {
 		logf.FromContext(ctx).V(1).Info("waiting for the pods to end", "pods", len(s.pods))
@@ -69,6 +65,20 @@ func (r *RedisClusterReconciler) finalize(ctx context.Context, s *scope) error {
 		return err
 	}
 	r.forget(client.ObjectKeyFromObject(s.cluster))
+	return nil
+}
+
+// deleteStatefulSet deletes the one that is ours, if it is not deleted yet.
+func (r *RedisClusterReconciler) deleteStatefulSet(ctx context.Context, s *scope) error {
+	if s.statefulSet == nil || !s.statefulSet.DeletionTimestamp.IsZero() || !metav1.IsControlledBy(s.statefulSet, s.cluster) {
+		return nil
+	}
+	background := metav1.DeletePropagationBackground
+	err := r.Delete(ctx, s.statefulSet, &client.DeleteOptions{PropagationPolicy: &background,
+		Preconditions: &metav1.Preconditions{UID: &s.statefulSet.UID}})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete StatefulSet %s: %w", s.statefulSet.Name, err)
+	}
 	return nil
 }
 

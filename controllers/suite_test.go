@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -50,7 +49,7 @@ func operate(t *testing.T, server *apiserver.Server, namespace string) (stop fun
 func cluster(namespace string, replicas int32, persistent bool) *v1alpha1.RedisCluster {
 	return &v1alpha1.RedisCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cache"},
-		Spec:       v1alpha1.RedisClusterSpec{Replicas: replicas, MemoryLimit: resource.MustParse("128Mi"), EnablePersistence: ptr.To(persistent)},
+		Spec:       v1alpha1.RedisClusterSpec{Replicas: replicas, MemoryLimit: resource.MustParse("128Mi"), EnablePersistence: new(persistent)},
 	}
 }
 

@@ -76,9 +76,9 @@ func New(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 		LeaderElectionID:              naming.LeaderElectionID,
 		LeaderElectionNamespace:       o.LeaderNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 ptrTo(leaseDuration),
-		RenewDeadline:                 ptrTo(renewDeadline),
-		RetryPeriod:                   ptrTo(retryPeriod),
+		LeaseDuration:                 new(leaseDuration),
+		RenewDeadline:                 new(renewDeadline),
+		RetryPeriod:                   new(retryPeriod),
 		Controller:                    config.Controller{EnableWarmup: &warmUp, SkipNameValidation: &o.SkipNameValidation},
 	})
 	if err != nil {
@@ -119,5 +119,3 @@ func cacheOptions(o Options) cache.Options {
 	}
 	return options
 }
-
-func ptrTo[T any](v T) *T { return &v }

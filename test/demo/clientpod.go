@@ -59,12 +59,12 @@ func (d *demo) startClient(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: clientPod, Namespace: namespace},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: ptr.To[int64](0),
-			AutomountServiceAccountToken:  ptr.To(false),
-			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](1000),
+			AutomountServiceAccountToken:  new(false),
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: ptr.To[int64](1000),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 			Containers: []corev1.Container{{
 				Name: clientPod, Image: set.Spec.Template.Spec.Containers[0].Image, Command: []string{"sleep", "infinity"},
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false),
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false),
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 			}},

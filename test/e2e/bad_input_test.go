@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/api/v1alpha1"
@@ -80,7 +79,7 @@ var _ = Describe("A bad change of a running RedisCluster", Ordered, ContinueOnFa
 		c = create(ctx, namespace, "spoilt", spec(1))
 		c.awaitReady(ctx, startTimeout)
 	}, NodeTimeout(specTimeout))
-	AfterAll(func(ctx SpecContext) { c.delete(ctx, startTimeout) }, NodeTimeout(specTimeout))
+	AfterAll(func(ctx SpecContext) { c.delete(ctx) }, NodeTimeout(specTimeout))
 
 	DescribeTable("is reported, touches nothing that runs, and is mended at once", func(ctx SpecContext, bad badChange) {
 		containers := c.containers(ctx)
@@ -213,8 +212,8 @@ var badStarts = []badStart{
 		mend:    func(ctx context.Context, in string) { Expect(api.Delete(ctx, noPods(in))).To(Succeed()) }},
 	{name: "no-such-class", reasons: []string{v1alpha1.ReasonVolumeNotBound, v1alpha1.ReasonPodNotScheduled},
 		spoil: func(s *v1alpha1.RedisClusterSpec) {
-			s.EnablePersistence = ptr.To(true)
-			s.Storage = &v1alpha1.StorageSpec{Size: ptr.To(resource.MustParse("256Mi")), StorageClassName: "e2e-absent"}
+			s.EnablePersistence = new(true)
+			s.Storage = &v1alpha1.StorageSpec{Size: new(resource.MustParse("256Mi")), StorageClassName: "e2e-absent"}
 		},
 		mend: func(ctx context.Context, _ string) { createClass(ctx, "e2e-absent") }},
 }

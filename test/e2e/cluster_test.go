@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/api/v1alpha1"
@@ -29,14 +28,14 @@ type rediscluster struct {
 
 // spec is a small cluster with so many replicas, in memory.
 func spec(replicas int32) v1alpha1.RedisClusterSpec {
-	return v1alpha1.RedisClusterSpec{Replicas: replicas, MemoryLimit: resource.MustParse("96Mi"), EnablePersistence: ptr.To(false)}
+	return v1alpha1.RedisClusterSpec{Replicas: replicas, MemoryLimit: resource.MustParse("96Mi"), EnablePersistence: new(false)}
 }
 
 // persistentSpec is the same on volumes.
 func persistentSpec(replicas int32) v1alpha1.RedisClusterSpec {
 	s := spec(replicas)
-	s.EnablePersistence = ptr.To(true)
-	s.Storage = &v1alpha1.StorageSpec{Size: ptr.To(resource.MustParse("512Mi"))}
+	s.EnablePersistence = new(true)
+	s.Storage = &v1alpha1.StorageSpec{Size: new(resource.MustParse("512Mi"))}
 	return s
 }
 
@@ -129,11 +128,11 @@ func (c rediscluster) change(ctx context.Context, edit func(*v1alpha1.RedisClust
 	Expect(api.Patch(ctx, after, client.MergeFrom(before))).To(Succeed())
 }
 
-func (c rediscluster) delete(ctx context.Context, within time.Duration) {
+func (c rediscluster) delete(ctx context.Context) {
 	GinkgoHelper()
 	object := c.get(ctx)
 	Expect(api.Delete(ctx, object)).To(Succeed())
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not gone within %s", within))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("not gone within %s", startTimeout))
 	defer cancel()
 	Expect(api.AwaitGone(ctx, object)).To(Succeed())
 }

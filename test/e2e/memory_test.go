@@ -103,7 +103,7 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 
 	It("shows no secret in pods, Events, status, ConfigMaps and logs", func(ctx SpecContext) { expectNoSecrets(ctx, c) }, SpecTimeout(specTimeout))
 
-	It("writes nothing in 30 s of steady state", func(ctx SpecContext) {
+	It("writes nothing in 30 s of steady state", func(SpecContext) {
 		from := auditPosition()
 		Consistently(func() (int, int) {
 			writes, events := writesSince(from, "")
@@ -235,7 +235,7 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 	}, SpecTimeout(specTimeout))
 
 	It("leaves nothing when it is deleted", func(ctx SpecContext) {
-		c.delete(ctx, startTimeout)
+		c.delete(ctx)
 		Eventually(func() []string { return children(ctx, c) }, startTimeout, "500ms").Should(BeEmpty())
 	}, SpecTimeout(specTimeout))
 })

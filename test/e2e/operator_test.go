@@ -82,7 +82,7 @@ var _ = Describe("The operator", Ordered, ContinueOnFailure, func() {
 		c = create(ctx, namespace, "operated", spec(1))
 		c.awaitReady(ctx, startTimeout)
 	}, NodeTimeout(specTimeout))
-	AfterAll(func(ctx SpecContext) { c.delete(ctx, startTimeout) }, NodeTimeout(specTimeout))
+	AfterAll(func(ctx SpecContext) { c.delete(ctx) }, NodeTimeout(specTimeout))
 
 	It("shows its metrics to those who may read them, and to nobody else", func(ctx SpecContext) {
 		urls := metricsURLs(ctx)
@@ -171,7 +171,7 @@ func scrape(ctx context.Context, url, token string) (status int, text string) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // As above.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
 	Expect(err).NotTo(HaveOccurred())
 	defer response.Body.Close() //nolint:errcheck // Read to its end.

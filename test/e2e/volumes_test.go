@@ -87,7 +87,7 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 	It("leaves its volumes with Retain, and a RedisCluster of its name has the data", func(ctx SpecContext) {
 		before := claims(ctx)
 		object := c.get(ctx)
-		c.delete(ctx, startTimeout)
+		c.delete(ctx)
 		after := claims(ctx)
 		Expect(after).To(HaveLen(len(before)))
 		for name, claim := range after {
@@ -103,7 +103,7 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 
 	It("deletes its volumes with Delete", func(ctx SpecContext) {
 		c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec.Storage.ReclaimPolicy = v1alpha1.ReclaimDelete })
-		c.delete(ctx, startTimeout)
+		c.delete(ctx)
 		Eventually(func() []string { return children(ctx, c) }, startTimeout, "500ms").Should(BeEmpty(), fmt.Sprintf("children of %s", c.key))
 	}, SpecTimeout(specTimeout))
 })

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"seang.org/operator/api/v1alpha1"
 )
@@ -78,6 +79,25 @@ func recoverVolumes(f *Facts, d Decision) Decision {
 		startFrom(f, &d, own, "its volume is that of the recorded primary")
 		return d
 	}
+	others := otherVolumes(f, &d, own)
+	switch {
+	case len(d.Waits) > 0:
+	case len(others) == 1:
+		startFrom(f, &d, others[0], "it is the only member that was in sync and loads its data")
+	case len(others) > 1:
+		d.wait(chooseByHand(others))
+	case f.removed() != "":
+		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: fmt.Sprintf(
+			"every member is empty, and the volume of %s, which was removed, may hold the data: raise replicas to bring it back", f.removed())})
+	default:
+		startFrom(f, &d, own, "every member that may hold data answers, and all are empty")
+	}
+	return d
+}
+
+// otherVolumes returns the members with data that were in sync, where the
+// recorded primary came back empty, and waits for what is not clear.
+func otherVolumes(f *Facts, d *Decision, own *Member) []*Member {
 	var others []*Member
 	for i := range f.Members {
 		m := &f.Members[i]
@@ -92,19 +112,7 @@ func recoverVolumes(f *Facts, d Decision) Decision {
 			d.wait(chooseByHand([]*Member{m}))
 		}
 	}
-	switch {
-	case len(d.Waits) > 0:
-	case len(others) == 1:
-		startFrom(f, &d, others[0], "it is the only member that was in sync and loads its data")
-	case len(others) > 1:
-		d.wait(chooseByHand(others))
-	case f.removed() != "":
-		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: fmt.Sprintf(
-			"every member is empty, and the volume of %s, which was removed, may hold the data: raise replicas to bring it back", f.removed())})
-	default:
-		startFrom(f, &d, own, "every member that may hold data answers, and all are empty")
-	}
-	return d
+	return others
 }
 
 // removed names a pod of a holder that does not exist any more, nor is
@@ -134,11 +142,12 @@ func startFrom(f *Facts, d *Decision, m *Member, why string) {
 }
 
 func chooseByHand(choices []*Member) Wait {
-	message := "the recorded primary's data is gone; a person must choose between"
+	var message strings.Builder
+	message.WriteString("the recorded primary's data is gone; a person must choose between")
 	for _, m := range choices {
-		message += fmt.Sprintf(" %s (%d keys)", m.Pod, m.Info.Keys)
+		fmt.Fprintf(&message, " %s (%d keys)", m.Pod, m.Info.Keys)
 	}
-	return Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: message}
+	return Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: message.String()}
 }
 
 func firstWithData(members []*Member) *Member {

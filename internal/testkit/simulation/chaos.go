@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -165,8 +166,8 @@ func (w *World) heal(*process) {
 func (w *World) healAll() {
 	w.healing = true
 	w.heal(nil)
-	for i := len(w.processes) - 1; i >= 0; i-- {
-		if p := w.processes[i]; w.pods[p.pod.name] != p.pod {
+	for _, p := range slices.Backward(w.processes) {
+		if w.pods[p.pod.name] != p.pod {
 			w.end(p, "its node is gone")
 		}
 	}

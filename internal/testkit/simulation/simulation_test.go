@@ -22,7 +22,7 @@ func TestNoScheduleBreaksAPromise(t *testing.T) {
 		}
 		return
 	}
-	began := time.Now() //nolint:forbidigo // The figure is for people.
+	began := time.Now()
 	ready := 0
 	for seed := uint64(1); seed <= *countFlag; seed++ {
 		w := Run(seed, Rules{})
@@ -33,7 +33,7 @@ func TestNoScheduleBreaksAPromise(t *testing.T) {
 			ready++
 		}
 	}
-	rate := float64(*countFlag) / time.Since(began).Seconds() //nolint:forbidigo // As above.
+	rate := float64(*countFlag) / time.Since(began).Seconds()
 	t.Logf("%d schedules, of which %d ended ready and the rest at a named copy that is missing; %.0f a second", *countFlag, ready, rate)
 	if ready*2 < int(*countFlag) {
 		t.Error("most schedules end without a primary: the planner waits where it could act")

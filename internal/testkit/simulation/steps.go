@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"seang.org/operator/api/v1alpha1"
@@ -122,12 +123,13 @@ func (o *Operator) catchUp(step plan.Switchover, goal *int64) error {
 }
 
 func recordText(r *v1alpha1.Record) string {
-	text := fmt.Sprintf("epoch %d primary %s/%s id %q fork %s:%d lease %t holders", r.Epoch, r.Primary.Pod, r.Primary.RunID, r.ReplicationID, r.ForkID, r.ForkOffset, r.Lease)
+	var text strings.Builder
+	fmt.Fprintf(&text, "epoch %d primary %s/%s id %q fork %s:%d lease %t holders", r.Epoch, r.Primary.Pod, r.Primary.RunID, r.ReplicationID, r.ForkID, r.ForkOffset, r.Lease)
 	for _, h := range r.MayHold {
-		text += fmt.Sprintf(" %s/%s", h.Pod, h.RunID)
+		fmt.Fprintf(&text, " %s/%s", h.Pod, h.RunID)
 		if h.InSync {
-			text += "*"
+			text.WriteString("*")
 		}
 	}
-	return text
+	return text.String()
 }

@@ -59,7 +59,7 @@ func Connect() (*API, error) {
 // fails. Done sees each version, the current one first; none while the object
 // does not exist.
 func Await[T client.Object](ctx context.Context, a *API, object T, done func(T) (bool, error)) error {
-	source, err := a.watcher(ctx, object)
+	source, err := a.watcher(object)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func Await[T client.Object](ctx context.Context, a *API, object T, done func(T) 
 // AwaitGone watches the object until it does not exist, or another of the same
 // name took its place.
 func (a *API) AwaitGone(ctx context.Context, object client.Object) error {
-	source, err := a.watcher(ctx, object)
+	source, err := a.watcher(object)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func explain(ctx context.Context, object client.Object, err error) error {
 }
 
 // watcher lists and watches one object.
-func (a *API) watcher(ctx context.Context, object client.Object) (cache.ListerWatcher, error) {
+func (a *API) watcher(object client.Object) (cache.ListerWatcher, error) {
 	gvk, err := apiutil.GVKForObject(object, a.Scheme())
 	if err != nil {
 		return nil, fmt.Errorf("kind of %T: %w", object, err)
@@ -126,14 +126,14 @@ func (a *API) watcher(ctx context.Context, object client.Object) (cache.ListerWa
 			FieldSelector: fields.OneTermEqualSelector("metadata.name", object.GetName())}
 	}
 	return &cache.ListWatch{
-		ListFunc: func(raw metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 			list, err := newList()
 			if err != nil {
 				return nil, err
 			}
 			return list, a.List(ctx, list, options(raw))
 		},
-		WatchFunc: func(raw metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 			list, err := newList()
 			if err != nil {
 				return nil, err
