@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,10 @@ func (r *RedisClusterReconciler) reconcileDisruptionBudget(ctx context.Context, 
 	return r.child(ctx, s, resources.PodDisruptionBudget(s.input()), &policyv1.PodDisruptionBudget{})
 }
 
+// retryInterval is how often a StatefulSet that cannot create its pods is made
+// to try again.
+const retryInterval = 20 * time.Second
+
 // reconcileStatefulSet keeps the pods. Its update strategy is OnDelete: the
 // operator decides when a pod is replaced.
 func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *scope) error {
@@ -85,6 +90,13 @@ func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *sc
 		return err
 	}
 	wanted.WithAnnotations(map[string]string{naming.AnnotationTemplate: s.templateParts()})
+	if s.podsMissing() {
+		if s.missing = r.missingPods(ctx, s); s.missing != "" {
+			// The StatefulSet controller backs off for minutes; a change of the
+			// object makes it try at once.
+			wanted.WithAnnotations(map[string]string{naming.AnnotationRetry: s.now.Truncate(retryInterval).UTC().Format(time.RFC3339)})
+		}
+	}
 	return r.child(ctx, s, wanted, &appsv1.StatefulSet{})
 }
 

@@ -46,6 +46,8 @@ type scope struct {
 	unsupported *status.Problem
 	waits       []plan.Wait
 	acted       bool
+	// missing is why the StatefulSet creates no pods, in its own words.
+	missing string
 	// configChanged says that pods which start from now on get another configuration.
 	configChanged bool
 	dataLost      bool
@@ -128,6 +130,8 @@ func (s *scope) nextLook() time.Duration {
 		poll = poll || w.Poll
 	}
 	switch {
+	case s.missing != "":
+		return retryInterval
 	case s.paused() || !poll:
 		s.memory.polls = 0
 		return idleInterval

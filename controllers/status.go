@@ -22,9 +22,7 @@ func (r *RedisClusterReconciler) writeStatus(ctx context.Context, s *scope, pass
 	if apierrors.IsConflict(passErr) {
 		return passErr
 	}
-	if s.podsMissing() {
-		s.explainMissingPods(r.missingPods(ctx, s))
-	}
+	s.explainMissingPods(s.missing)
 	before := s.cluster
 	next := before.DeepCopy()
 	next.Status = status.Compute(s.statusInput(passErr))

@@ -50,6 +50,9 @@ const (
 	// AnnotationTemplate on the StatefulSet holds a hash of each part of the
 	// spec that its pod template was made from.
 	AnnotationTemplate = Group + "/template"
+	// AnnotationRetry on the StatefulSet changes while it cannot create its pods,
+	// which makes its controller try again.
+	AnnotationRetry = Group + "/retry"
 	// AnnotationRecord on a volume claim holds the safety record as JSON.
 	AnnotationRecord = Group + "/record"
 )
