@@ -136,6 +136,9 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 			d.wait(absent(m))
 		}
 	case m.Leaving:
+		if wanted {
+			d.wait(Wait{Reason: v1alpha1.ReasonPodNotRunning, Message: m.Pod + " is being deleted and will be replaced"})
+		}
 	case !MayFollow(record, m):
 		label(d, m, "")
 		d.wait(Wait{Reason: v1alpha1.ReasonForkedHistory, Stuck: true, Message: fmt.Sprintf(

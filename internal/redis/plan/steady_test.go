@@ -44,6 +44,10 @@ func TestSteady(t *testing.T) {
 				follow r-2 10.0.0.1
 				wait ReplicaSyncing: r-2 copies from the primary`,
 		},
+		"a replica whose pod is being deleted is missed until another takes its place": {
+			facts: facts(record(), member(0, primary(1)), member(1, replica(0)), member(2, booted, leaving)),
+			want:  "wait PodNotRunning: r-2 is being deleted and will be replaced",
+		},
 		"a restarted process is a new one": {
 			facts: facts(record(), member(0, primary(1)), member(1, replica(0)), member(2, booted, restarted)),
 			want: `record epoch 1 of r-0, lease true, holders 0* 1* 2-again
