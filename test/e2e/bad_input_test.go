@@ -249,7 +249,7 @@ var _ = Describe("A RedisCluster that cannot start", Ordered, ContinueOnFailure,
 	clusters := map[string]rediscluster{}
 	var namespaces []string
 
-	It("says why in a condition and an Event, and does not storm", func(ctx SpecContext) {
+	BeforeAll(func(ctx SpecContext) {
 		for _, bad := range badStarts {
 			in := newNamespace(ctx)
 			namespaces = append(namespaces, in)
@@ -262,6 +262,9 @@ var _ = Describe("A RedisCluster that cannot start", Ordered, ContinueOnFailure,
 			}
 			clusters[bad.name] = create(ctx, in, bad.name, s)
 		}
+	}, NodeTimeout(specTimeout))
+
+	It("says why in a condition and an Event, and does not storm", func(ctx SpecContext) {
 		for _, bad := range badStarts {
 			c := clusters[bad.name]
 			now := c.await(ctx, startTimeout, fmt.Sprint("not Ready for ", bad.reasons), func(now *v1alpha1.RedisCluster) bool {
