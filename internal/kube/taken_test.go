@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -32,7 +31,7 @@ func (b behind) Get(_ context.Context, _ client.ObjectKey, object client.Object,
 func TestApplyOfANameThatIsTaken(t *testing.T) {
 	ownedBy := func(kind, name string, uid types.UID) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "cache-app", OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true)}}}}
+			{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: new(true)}}}}
 	}
 	stranger := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: "cache-app"}}
 	for name, tc := range map[string]struct {

@@ -79,7 +79,7 @@ func (d *demo) startTraffic(ctx context.Context) (*traffic, error) {
 		err := d.api.Exec(ctx, d.pod, stdin, stdout, programInPod, trafficCommand)
 		_ = stdout.CloseWithError(fmt.Errorf("the writer in the client pod ended: %w", orEOF(err)))
 	}()
-	if err := json.NewEncoder(in).Encode(target); err != nil {
+	if err := json.NewEncoder(in).Encode(target); err != nil { //nolint:gosec // Goes to the standard input of a pod of the demo, over TLS.
 		return nil, fmt.Errorf("tell the writer where to write: %w", err)
 	}
 	if _, err := t.mark(); err != nil {

@@ -96,7 +96,7 @@ func (s *Server) Try(user string, words ...string) (string, error) {
 	password := map[string]string{naming.UserOperator: Passwords.Operator,
 		naming.UserReplication: Passwords.Replication, naming.UserDefault: Passwords.Default}[user]
 	cli := filepath.Join(filepath.Dir(s.binary), "redis-cli")
-	command := exec.CommandContext(ctx, cli, append([]string{"-h", s.IP, "-e", "--raw", "--user", user}, words...)...) //nolint:gosec // The words of a test.
+	command := exec.CommandContext(ctx, cli, append([]string{"-h", s.IP, "-e", "--raw", "--user", user}, words...)...)
 	command.Env = []string{"REDISCLI_AUTH=" + password}
 	out, err := command.CombinedOutput()
 	text := strings.TrimSpace(string(out))

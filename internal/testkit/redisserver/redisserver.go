@@ -78,7 +78,7 @@ func Binary(t testing.TB, flavour string) string {
 	}
 	for _, root := range roots {
 		if path := filepath.Join(root, "bin", name); filepath.Base(root) == flavour {
-			if _, err := os.Stat(path); err != nil { //nolint:gosec // The paths of a test.
+			if _, err := os.Stat(path); err != nil {
 				t.Fatalf("%s: %v", flavour, err)
 			}
 			return path
@@ -172,7 +172,7 @@ func (s *Server) relocate(text string) string {
 // Command is the command of the pod, for a test that runs it by itself. Only the
 // server's programs are on its PATH: nothing else may be assumed of an image.
 func (s *Server) Command(ctx context.Context) *exec.Cmd {
-	command := exec.CommandContext(ctx, "/bin/sh", s.relocate(naming.MountConfig+"/"+naming.KeyStart)) //nolint:gosec // The script of a test.
+	command := exec.CommandContext(ctx, "/bin/sh", s.relocate(naming.MountConfig+"/"+naming.KeyStart))
 	command.Env = append([]string{"PATH=" + filepath.Dir(s.binary), "REDIS_PERSISTENCE=" + strconv.FormatBool(s.volume)}, s.env...)
 	command.Dir = s.Dir
 	return command
