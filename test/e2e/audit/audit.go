@@ -22,6 +22,8 @@ type Request struct {
 	Resource, Subresource, Namespace, Name string
 	Code                                   int
 	At                                     time.Time
+	// Object is what was sent, of those requests whose content the audit policy records.
+	Object json.RawMessage
 }
 
 func (r Request) String() string {
@@ -40,6 +42,7 @@ type line struct {
 	// ResponseStatus is absent of a request that the client gave up.
 	ResponseStatus struct{ Code int }
 	StageTimestamp time.Time
+	RequestObject  json.RawMessage
 }
 
 // End is where the log ends now.
@@ -85,7 +88,7 @@ func parse(in io.Reader) ([]Request, error) {
 		}
 		o := l.ObjectRef
 		found = append(found, Request{User: l.User.Username, Verb: l.Verb, Resource: o.Resource, Subresource: o.Subresource,
-			Namespace: o.Namespace, Name: o.Name, Code: l.ResponseStatus.Code, At: l.StageTimestamp})
+			Namespace: o.Namespace, Name: o.Name, Code: l.ResponseStatus.Code, At: l.StageTimestamp, Object: l.RequestObject})
 	}
 }
 

@@ -61,7 +61,7 @@ func Kill(pod *corev1.Pod, program string) error { return Signal(pod, program, s
 
 // Signal sends a signal to the processes of the named program in a pod, as Kill does.
 func Signal(pod *corev1.Pod, program string, signal syscall.Signal) error {
-	pids, err := processes(pod, program)
+	pids, err := Processes(pod, program)
 	if err != nil {
 		return err
 	}
@@ -76,9 +76,10 @@ func Signal(pod *corev1.Pod, program string, signal syscall.Signal) error {
 	return nil
 }
 
-// processes finds the processes of a pod by the control group that the kubelet
-// names after the pod's UID.
-func processes(pod *corev1.Pod, program string) ([]int, error) {
+// Processes finds the processes of the named program in a pod, by the control
+// group that the kubelet names after the pod's UID. There are none if the pod
+// runs on another machine.
+func Processes(pod *corev1.Pod, program string) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		return nil, fmt.Errorf("list the processes of this machine: %w", err)

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/test/e2e/kubeapi"
+)
+
+// operatorProgram is the name of the operator's process.
+const operatorProgram = "manager"
+
+// footprint measures the operator's image, unpacked, and the resident memory of
+// its leader, which must run on this machine. N is the number of clusters.
+func footprint(ctx context.Context, s *suite, n int) ([]result, error) {
+	if err := s.raise(ctx, n); err != nil {
+		return nil, err
+	}
+	pod, err := s.leader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pids, err := kubeapi.Processes(pod, operatorProgram)
+	if err != nil {
+		return nil, err
+	}
+	if len(pids) == 0 {
+		return nil, fmt.Errorf("%s of pod %s: %w", operatorProgram, pod.Name, kubeapi.ErrElsewhere)
+	}
+	process := fmt.Sprintf("/proc/%d", pids[0])
+	size, err := unpackedSize(process + "/root/")
+	if err != nil {
+		return nil, err
+	}
+	status, err := os.ReadFile(process + "/status")
+	if err != nil {
+		return nil, fmt.Errorf("read the memory of pod %s: %w", pod.Name, err)
+	}
+	resident, err := kibibytes(string(status), "VmRSS")
+	if err != nil {
+		return nil, fmt.Errorf("read the memory of pod %s: %w", pod.Name, err)
+	}
+	fmt.Printf("  leader %s: image %d bytes, resident %d bytes, %d clusters\n", pod.Name, size, resident, len(s.fleet))
+	return []result{
+		figure("MB, image unpacked", 1, float64(size)/1e6, 60),
+		figure("MiB, leader resident", len(s.fleet), float64(resident)/(1<<20), 64),
+	}, nil
+}
+
+// leader is the operator's pod that holds the Lease.
+func (s *suite) leader(ctx context.Context) (*corev1.Pod, error) {
+	lease := &coordinationv1.Lease{}
+	if err := s.api.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: naming.LeaderElectionID}, lease); err != nil {
+		return nil, fmt.Errorf("read the operator's Lease: %w", err)
+	}
+	name, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	pods, err := s.operatorPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods {
+		if pods[i].Name == name {
+			return &pods[i], nil
+		}
+	}
+	return nil, fmt.Errorf("the Lease is held by %q, which is no pod of the operator", name)
+}
+
+// unpackedSize adds up the files of a container's root, in bytes, without what
+// is mounted into it. With an image FROM scratch that is the image.
+func unpackedSize(root string) (int64, error) {
+	own, err := device(root)
+	if err != nil {
+		return 0, err
+	}
+	var total int64
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if here, err := device(path); err != nil || here != own {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", path, err)
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Dev == own {
+			total += info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("measure the files of the operator's image: %w", err)
+	}
+	return total, nil
+}
+
+func device(path string) (uint64, error) {
+	var stat syscall.Stat_t
+	if err := syscall.Stat(path, &stat); err != nil {
+		return 0, fmt.Errorf("find the file system of %s: %w", path, err)
+	}
+	return stat.Dev, nil
+}

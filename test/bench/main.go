@@ -1,0 +1,166 @@
+// Command bench measures the operator on a real Kubernetes, prints a table of
+// what was reached against what is wanted, and writes it as JSON.
+//
+// It needs a Kubernetes with the operator installed, which KUBECONFIG names, the
+// path of its audit log in AUDIT_LOG, and routes to its pods: make bench starts
+// an embedded one and runs this there. N=number in the environment asks for
+// fewer repetitions, clusters or minutes. Everything happens in a namespace of
+// its own, which is removed afterwards. Figures are meaningful only while
+// nothing else uses the machine: each carries the load at its start.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// benchmark is one row, or a few, of the table.
+type benchmark struct {
+	name string
+	// n is the number of repetitions, clusters or minutes unless N says another.
+	n   int
+	run func(ctx context.Context, s *suite, n int) ([]result, error)
+}
+
+// benchmarks in the order in which they run: the two with many clusters, which
+// they share, come last.
+var benchmarks = []benchmark{
+	{"create-writes", 5, createWrites},
+	{"create-ready", 20, createReady},
+	{"create-vs-bare", 10, createVersusBare},
+	{"spec-to-write", 100, specToWrite},
+	{"steady-writes", fleetSize, steadyWrites},
+	{"footprint", fleetSize, footprint},
+}
+
+// notBuilt are names that are spoken for.
+var notBuilt = []string{"noop-rate"}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	only := flags.String("only", "", "names of benchmarks, by commas; empty for all")
+	out := flags.String("out", "", "file to write the results to, as JSON")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("read the flags: %w", err)
+	}
+	selected, err := choose(*only, os.Getenv("N"))
+	if err != nil {
+		return err
+	}
+	results, err := measure(ctx, selected)
+	if len(results) > 0 {
+		fmt.Println()
+		err = errors.Join(err, printTable(os.Stdout, results))
+	}
+	if *out != "" {
+		err = errors.Join(err, write(*out, results))
+	}
+	return err
+}
+
+// choose selects the named benchmarks, all if none is named, with their number
+// of repetitions.
+func choose(only, n string) ([]benchmark, error) {
+	var names []string
+	for _, b := range benchmarks {
+		names = append(names, b.name)
+	}
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(only, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			wanted[name] = true
+		}
+	}
+	all := len(wanted) == 0
+	var selected []benchmark
+	for _, b := range benchmarks {
+		if !all && !wanted[b.name] {
+			continue
+		}
+		delete(wanted, b.name)
+		if n != "" {
+			number, err := strconv.Atoi(n)
+			if err != nil || number < 1 {
+				return nil, fmt.Errorf("N must be a whole number from 1, not %q", n)
+			}
+			b.n = number
+		}
+		selected = append(selected, b)
+	}
+	for _, name := range notBuilt {
+		if all || wanted[name] {
+			fmt.Fprintf(os.Stderr, "%s is not built yet: left out\n", name)
+		}
+		delete(wanted, name)
+	}
+	for name := range wanted {
+		return nil, fmt.Errorf("there is no benchmark %q; there are %s", name, strings.Join(names, ", "))
+	}
+	return selected, nil
+}
+
+// measure runs the benchmarks one after the other. One that fails does not keep
+// the others from running.
+func measure(ctx context.Context, selected []benchmark) ([]result, error) {
+	if len(selected) == 0 {
+		return nil, nil
+	}
+	m, err := thisMachine()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Println("machine:", m)
+	printSettings(ctx, os.Stdout)
+	s, err := newSuite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var results []result
+	var failed error
+	for _, b := range selected {
+		m.Load = load()
+		fmt.Printf("\n%s, n=%d, load %.1f\n", b.name, b.n, m.Load)
+		found, err := b.run(ctx, s, b.n)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", b.name, err))
+			fmt.Printf("  failed: %v\n", err)
+		}
+		for _, r := range found {
+			r.Name, r.Machine = b.name, m
+			results = append(results, r)
+		}
+	}
+	return results, errors.Join(failed, s.remove(ctx))
+}
+
+func write(path string, results []result) error {
+	if results == nil {
+		results = []result{}
+	}
+	text, err := json.MarshalIndent(results, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the results: %w", err)
+	}
+	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil { //nolint:gosec // Figures for everybody.
+		return fmt.Errorf("write the results: %w", err)
+	}
+	return nil
+}
