@@ -39,7 +39,7 @@ func createVersusBare(ctx context.Context, s *suite, n int) ([]result, error) {
 		if err != nil {
 			return nil, err
 		}
-		fmt.Printf("  create → Ready: %.0f ms, bare %.0f ms; last container running → Ready: %.0f ms, bare %.0f ms\n",
+		s.say("create → Ready: %.0f ms, bare %.0f ms; last container running → Ready: %.0f ms, bare %.0f ms",
 			milliseconds(o.total), milliseconds(b.total), milliseconds(o.ready), milliseconds(b.ready))
 		ours, bare = append(ours, o), append(bare, b)
 	}

@@ -21,7 +21,7 @@ func createReady(ctx context.Context, s *suite, n int) ([]result, error) {
 			return nil, err
 		}
 		samples = append(samples, milliseconds(c.ready))
-		fmt.Printf("  last container running → Ready %.0f ms; create → Ready %.0f ms\n", milliseconds(c.ready), milliseconds(c.total))
+		s.say("last container running → Ready %.0f ms; create → Ready %.0f ms", milliseconds(c.ready), milliseconds(c.total))
 	}
 	return []result{distribution("ms, last container running → Ready", samples, 300, median)}, nil
 }
@@ -80,7 +80,7 @@ func createWrites(ctx context.Context, s *suite, n int) ([]result, error) {
 			}
 			refused += conflicts(writes)
 			samples = append(samples, float64(len(writes)))
-			fmt.Printf("  %s: %d%s\n", variant.unit, len(writes), summary(writes))
+			s.say("%s: %d%s", variant.unit, len(writes), summary(writes))
 		}
 		results = append(results, distribution(variant.unit, samples, variant.target, largest))
 	}

@@ -51,7 +51,7 @@ func footprint(ctx context.Context, s *suite, n int) ([]result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the memory of pod %s: %w", pod.Name, err)
 	}
-	fmt.Printf("  leader %s: image %d bytes, resident %d bytes, %d clusters\n", pod.Name, size, resident, len(s.fleet))
+	s.say("leader %s: image %d bytes, resident %d bytes, %d clusters", pod.Name, size, resident, len(s.fleet))
 	return []result{
 		figure("MB, image unpacked", 1, float64(size)/1e6, 60),
 		figure("MiB, leader resident", len(s.fleet), float64(resident)/(1<<20), 64),

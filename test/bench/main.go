@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -79,42 +80,50 @@ func run(ctx context.Context, args []string) error {
 // choose selects the named benchmarks, all if none is named, with their number
 // of repetitions.
 func choose(only, n string) ([]benchmark, error) {
-	var names []string
-	for _, b := range benchmarks {
-		names = append(names, b.name)
+	wanted, err := parseNames(only)
+	if err != nil {
+		return nil, err
 	}
-	wanted := map[string]bool{}
-	for name := range strings.SplitSeq(only, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			wanted[name] = true
+	number := 0
+	if n != "" {
+		if number, err = strconv.Atoi(n); err != nil || number < 1 {
+			return nil, fmt.Errorf("N must be a whole number from 1, not %q", n)
 		}
 	}
-	all := len(wanted) == 0
 	var selected []benchmark
 	for _, b := range benchmarks {
-		if !all && !wanted[b.name] {
+		if len(wanted) > 0 && !slices.Contains(wanted, b.name) {
 			continue
 		}
-		delete(wanted, b.name)
-		if n != "" {
-			number, err := strconv.Atoi(n)
-			if err != nil || number < 1 {
-				return nil, fmt.Errorf("N must be a whole number from 1, not %q", n)
-			}
+		if number > 0 {
 			b.n = number
 		}
 		selected = append(selected, b)
 	}
 	for _, name := range notBuilt {
-		if all || wanted[name] {
+		if len(wanted) == 0 || slices.Contains(wanted, name) {
 			fmt.Fprintf(os.Stderr, "%s is not built yet: left out\n", name)
 		}
-		delete(wanted, name)
-	}
-	for name := range wanted {
-		return nil, fmt.Errorf("there is no benchmark %q; there are %s", name, strings.Join(names, ", "))
 	}
 	return selected, nil
+}
+
+// parseNames reads names by commas, and refuses those that nothing has.
+func parseNames(list string) ([]string, error) {
+	var known, wanted []string
+	for _, b := range benchmarks {
+		known = append(known, b.name)
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if !slices.Contains(known, name) && !slices.Contains(notBuilt, name) {
+			return nil, fmt.Errorf("there is no benchmark %q; there are %s", name, strings.Join(known, ", "))
+		}
+		wanted = append(wanted, name)
+	}
+	return wanted, nil
 }
 
 // measure runs the benchmarks one after the other. One that fails does not keep
@@ -159,7 +168,7 @@ func write(path string, results []result) error {
 	if err != nil {
 		return fmt.Errorf("write the results: %w", err)
 	}
-	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil { //nolint:gosec // Figures for everybody.
+	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil

@@ -23,14 +23,11 @@ func runningAt(requests []audit.Request, pods []string) (time.Time, error) {
 		if r.Resource != "pods" || r.Subresource != "status" || !strings.HasPrefix(r.User, "system:node:") || r.Code >= http.StatusMultipleChoices {
 			continue
 		}
-		if _, known := first[r.Name]; known {
-			continue
+		runs, err := saysRunning(r)
+		if err != nil {
+			return time.Time{}, err
 		}
-		var sent struct{ Status corev1.PodStatus }
-		if err := json.Unmarshal(r.Object, &sent); err != nil {
-			return time.Time{}, fmt.Errorf("read the status of pod %s in the audit log: %w", r.Name, err)
-		}
-		if c := sent.Status.ContainerStatuses; len(c) > 0 && c[0].State.Running != nil {
+		if _, known := first[r.Name]; runs && !known {
 			first[r.Name] = r.At
 		}
 	}
@@ -45,6 +42,16 @@ func runningAt(requests []audit.Request, pods []string) (time.Time, error) {
 		}
 	}
 	return last, nil
+}
+
+// saysRunning says that a status patch reports the pod's first container running.
+func saysRunning(r audit.Request) (bool, error) {
+	var sent struct{ Status corev1.PodStatus }
+	if err := json.Unmarshal(r.Object, &sent); err != nil {
+		return false, fmt.Errorf("read the status of pod %s in the audit log: %w", r.Name, err)
+	}
+	containers := sent.Status.ContainerStatuses
+	return len(containers) > 0 && containers[0].State.Running != nil, nil
 }
 
 // readyAt is when the API server had answered the first update of the status of

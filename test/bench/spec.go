@@ -36,7 +36,7 @@ func specToWrite(ctx context.Context, s *suite, n int) ([]result, error) {
 			return nil, err
 		}
 		samples = append(samples, milliseconds(took))
-		fmt.Printf("  spec change → first child write %.1f ms\n", milliseconds(took))
+		s.say("spec change → first child write %.1f ms", milliseconds(took))
 	}
 	return []result{distribution("ms, spec change answered → child write answered", samples, 50, p99)}, s.delete(ctx, cluster)
 }

@@ -80,7 +80,7 @@ func steadyWrites(ctx context.Context, s *suite, n int) ([]result, error) {
 			return results, err
 		}
 		writes, events := audit.Writes(requests, operatorUser)
-		fmt.Printf("  %s, %d clusters: %d and %d Events%s\n", phase.unit, len(s.fleet), len(writes), len(events), summary(writes))
+		s.say("%s, %d clusters: %d and %d Events%s", phase.unit, len(s.fleet), len(writes), len(events), summary(writes))
 		results = append(results, figure(phase.unit, len(s.fleet), float64(len(writes)+len(events)), 0))
 	}
 	return results, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -42,6 +43,7 @@ const (
 
 // suite is what the benchmarks share.
 type suite struct {
+	out       io.Writer
 	api       *kubeapi.API
 	log       audit.Log
 	clock     clock.Clock
@@ -68,7 +70,7 @@ func newSuite(ctx context.Context) (*suite, error) {
 	if err := api.Create(ctx, namespace); err != nil {
 		return nil, fmt.Errorf("create a namespace: %w", err)
 	}
-	return &suite{api: api, log: audit.Log(path), clock: clock.RealClock{}, namespace: namespace.Name}, nil
+	return &suite{out: os.Stdout, api: api, log: audit.Log(path), clock: clock.RealClock{}, namespace: namespace.Name}, nil
 }
 
 // remove deletes all that was made, also after an interruption.
@@ -80,6 +82,11 @@ func (s *suite) remove(ctx context.Context) error {
 		return fmt.Errorf("delete namespace %s: %w", s.namespace, err)
 	}
 	return s.api.AwaitGone(ctx, namespace)
+}
+
+// say prints one thing that was measured.
+func (s *suite) say(format string, values ...any) {
+	fmt.Fprintf(s.out, "  "+format+"\n", values...)
 }
 
 // create makes a small cluster, on volumes or in memory, and does not wait.
