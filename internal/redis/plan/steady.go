@@ -127,6 +127,9 @@ func lease(d *Decision, record *v1alpha1.Record, primary *Member, synced bool) {
 // attach brings one replica to follow the primary, and says what it waits for.
 func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) {
 	wanted := m.Ordinal < f.Wanted
+	if !wanted && m.PodUID != "" {
+		d.wait(Wait{Reason: v1alpha1.ReasonScaling, Message: m.Pod + " is being removed"})
+	}
 	switch {
 	case !m.Answers():
 		if m.Role == naming.RolePrimary {
