@@ -18,8 +18,9 @@ func InSync(primary, m *Member) bool {
 
 // MayFollow says that the member may be told to follow the primary, which
 // discards what only it holds: it answers, and it is either a replica, or a
-// primary that holds nothing, or one whose whole history the record contains
-// (safety rules 2 and 16).
+// primary that holds nothing, or one whose whole history the record contains,
+// or the branch that lost at the recorded fork: an old primary that hung and
+// goes on (safety rules 2 and 16).
 func MayFollow(record *v1alpha1.Record, m *Member) bool {
 	if !m.Answers() {
 		return false
@@ -27,7 +28,8 @@ func MayFollow(record *v1alpha1.Record, m *Member) bool {
 	if m.Info.Role == redis.RoleReplica || m.Info.Keys == 0 {
 		return true
 	}
-	return holder(record, m.ID()) != nil
+	lost := record.ReplicationID != "" && string(m.Info.ReplicationID) == record.ForkID
+	return lost || holder(record, m.ID()) != nil
 }
 
 // MostAdvanced is the holder to promote: of those whose history the record

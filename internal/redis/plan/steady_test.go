@@ -140,12 +140,13 @@ func TestMayFollow(t *testing.T) {
 		member Member
 		want   bool
 	}{
-		"a replica may":                          {member(2, booted, keys(4)), true},
-		"an empty primary may":                   {member(2, primary(), restarted, keys(0)), true},
-		"a primary that the record knows may":    {member(2, primary()), true},
-		"a primary with keys of its own may not": {member(2, primary(), restarted), false},
-		"a process that loads may not":           {member(2, booted, loading), false},
-		"a process that does not answer may not": {member(2), false},
+		"a replica may":                                         {member(2, booted, keys(4)), true},
+		"an empty primary may":                                  {member(2, primary(), restarted, keys(0)), true},
+		"a primary that the record knows may":                   {member(2, primary()), true},
+		"a primary with keys of its own may not":                {member(2, primary(), restarted), false},
+		"the old primary of the recorded fork, which hung, may": {member(2, primary(), restarted, lineage(fork, "")), true},
+		"a process that loads may not":                          {member(2, booted, loading), false},
+		"a process that does not answer may not":                {member(2), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := MayFollow(record(), &c.member); got != c.want {
