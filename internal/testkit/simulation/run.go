@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"slices"
+
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/redis/plan"
 )
@@ -67,10 +69,14 @@ func settled(d plan.Decision) bool {
 	if len(d.Steps) > 0 {
 		return false
 	}
-	for _, wait := range d.Waits {
-		if !wait.Stuck && wait.Reason != v1alpha1.ReasonNoCandidate && wait.Reason != v1alpha1.ReasonFencing {
-			return false
-		}
-	}
-	return true
+	person := slices.ContainsFunc(d.Waits, needsPerson)
+	return !slices.ContainsFunc(d.Waits, func(w plan.Wait) bool {
+		// Members are not removed before those that stay are well.
+		behind := person && w.Reason == v1alpha1.ReasonScaling
+		return !needsPerson(w) && !behind
+	})
+}
+
+func needsPerson(w plan.Wait) bool {
+	return w.Stuck || w.Reason == v1alpha1.ReasonNoCandidate || w.Reason == v1alpha1.ReasonFencing
 }
