@@ -68,8 +68,8 @@ func offset(o int64) func(*Member) { return func(m *Member) { m.Info.Offset = o 
 
 func keys(n int64) func(*Member) { return func(m *Member) { m.Info.Keys = n } }
 
-func lineage(primary, secondary redis.ReplicationID) func(*Member) {
-	return func(m *Member) { m.Info.ReplicationID, m.Info.SecondaryID = primary, secondary }
+func lineage(primary redis.ReplicationID) func(*Member) {
+	return func(m *Member) { m.Info.ReplicationID, m.Info.SecondaryID = primary, "" }
 }
 
 func leaving(m *Member) { m.Leaving = true }

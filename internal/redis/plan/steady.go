@@ -126,22 +126,12 @@ func lease(d *Decision, record *v1alpha1.Record, primary *Member, synced bool) {
 
 // attach brings one replica to follow the primary, and says what it waits for.
 func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) {
-	wanted := m.Ordinal < f.Wanted
-	if !wanted && m.PodUID != "" {
+	if m.Ordinal >= f.Wanted && m.PodUID != "" {
 		d.wait(Wait{Reason: v1alpha1.ReasonScaling, Message: m.Pod + " is being removed"})
 	}
 	switch {
-	case !m.Answers():
-		if m.Role == naming.RolePrimary {
-			label(d, m, "")
-		}
-		if wanted {
-			d.wait(absent(m))
-		}
-	case m.Leaving:
-		if wanted {
-			d.wait(Wait{Reason: v1alpha1.ReasonPodNotRunning, Message: m.Pod + " is being deleted and will be replaced"})
-		}
+	case !m.Answers() || m.Leaving:
+		missing(f, d, m)
 	case !MayFollow(record, m):
 		label(d, m, "")
 		d.wait(Wait{Reason: v1alpha1.ReasonForkedHistory, Stuck: true, Message: fmt.Sprintf(
@@ -162,6 +152,20 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 			d.step(Serve{Why: "it is in sync, so its data may be read from now on", Member: m.ID()})
 		}
 		label(d, m, naming.RoleReplica)
+	}
+}
+
+// missing waits for a member that does not answer, or is about to go.
+func missing(f *Facts, d *Decision, m *Member) {
+	if !m.Answers() && m.Role == naming.RolePrimary {
+		label(d, m, "")
+	}
+	switch {
+	case m.Ordinal >= f.Wanted:
+	case !m.Answers():
+		d.wait(absent(m))
+	default:
+		d.wait(Wait{Reason: v1alpha1.ReasonPodNotRunning, Message: m.Pod + " is being deleted and will be replaced"})
 	}
 }
 
