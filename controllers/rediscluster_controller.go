@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -37,8 +36,6 @@ type RedisClusterReconciler struct {
 	client.Client
 	// Live reads past the cache.
 	Live client.Reader
-	// Scheme knows the kinds of the children.
-	Scheme *runtime.Scheme
 	// Recorder sends Events.
 	Recorder events.EventRecorder
 	// Members holds a connection to each Redis process.

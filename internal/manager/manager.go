@@ -85,7 +85,7 @@ func New(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
 	reconciler := &controllers.RedisClusterReconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Scheme: scheme,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder(naming.Operator), Clock: clock.RealClock{}, DefaultImage: o.DefaultImage,
 	}
 	if err := reconciler.SetupWithManager(mgr); err != nil {
