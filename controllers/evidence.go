@@ -68,9 +68,14 @@ func (s *scope) recordedPrimary(record *v1alpha1.Record) *plan.Member {
 	return nil
 }
 
-// clocks measures how long the primary is silent and its replicas detached.
-func (s *scope) clocks(record *v1alpha1.Record) {
-	s.facts.SilentFor = since(&s.memory.silentSince, s.now, record != nil && s.recordedPrimary(record) == nil)
+// clocks measures how long the primary is silent and its replicas detached. The
+// silence begins when it was heard last, not when that was noticed.
+func (s *scope) clocks(record *v1alpha1.Record, heard time.Duration) {
+	silent := record != nil && s.recordedPrimary(record) == nil
+	s.facts.SilentFor = since(&s.memory.silentSince, s.now, silent)
+	if silent {
+		s.facts.SilentFor = max(s.facts.SilentFor, heard)
+	}
 	s.facts.DetachedFor = since(&s.memory.detachedSince, s.now, s.facts.Detached())
 }
 

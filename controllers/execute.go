@@ -41,6 +41,8 @@ func (r *RedisClusterReconciler) do(ctx context.Context, s *scope, step plan.Ste
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Detach(ctx) })
 	case plan.Serve:
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Serve(ctx) })
+	case plan.Kill:
+		return r.kill(ctx, s, step)
 	case plan.SetLease:
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.SetMinReplicas(ctx, step.Replicas, plan.MaxLagSeconds) })
 	}
@@ -116,6 +118,23 @@ func (r *RedisClusterReconciler) label(ctx context.Context, s *scope, step plan.
 	}
 	p := s.memory.pod(pod.UID)
 	p.label, p.version = step.Role, changed.ResourceVersion
+	return nil
+}
+
+// killGraceSeconds is the grace of a process that hangs: the least that the
+// kubelet counts. With none, the pod object would go before the process ended.
+const killGraceSeconds = 1
+
+// kill makes the kubelet end a process that hangs.
+func (r *RedisClusterReconciler) kill(ctx context.Context, s *scope, step plan.Kill) error {
+	pod := s.pods[step.Pod]
+	if pod == nil || pod.UID != step.UID {
+		return nil
+	}
+	err := r.Delete(ctx, pod, client.GracePeriodSeconds(killGraceSeconds), client.Preconditions{UID: &step.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the pod %s, which hangs: %w", step.Pod, err)
+	}
 	return nil
 }
 

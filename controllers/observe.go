@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +51,7 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 	// What was read is of this moment at the earliest: a lease counted from the
 	// start of the pass would begin before the replicas were detached.
 	s.now = r.Clock.Now()
-	s.remember(claims)
+	s.remember(claims, r.primarySilence(s))
 	s.decision = plan.Next(s.facts)
 	s.memory.syncing = slices.ContainsFunc(s.decision.Waits, func(w plan.Wait) bool { return w.Reason == v1alpha1.ReasonReplicaSyncing })
 	s.observed = true
@@ -126,6 +127,7 @@ func (s *scope) places() []plan.Member {
 		members = append(members, plan.Member{
 			Pod: name, PodUID: pod.UID, Ordinal: ordinal, IP: pod.Status.PodIP,
 			Leaving: !pod.DeletionTimestamp.IsZero(), Role: pod.Labels[naming.LabelRole],
+			Killed: pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= killGraceSeconds,
 			Trouble: podTrouble(pod),
 		})
 	}
@@ -160,6 +162,7 @@ func (r *RedisClusterReconciler) askOne(ctx context.Context, s *scope, m *plan.M
 		if errors.Is(err, admin.ErrRefused) {
 			m.Proof = plan.ProofRefused
 		}
+		m.Hangs = errors.Is(err, admin.ErrHangs)
 		if err != nil {
 			return
 		}
@@ -170,21 +173,29 @@ func (r *RedisClusterReconciler) askOne(ctx context.Context, s *scope, m *plan.M
 	}
 }
 
-// member returns the connection to a pod's process, dialling if there is none.
+// member returns the connection to a pod's process, dialling if there is none. One
+// that was silent is not waited for again in the same pass.
 func (r *RedisClusterReconciler) member(ctx context.Context, s *scope, pod string) (*admin.Member, error) {
 	p := s.pods[pod]
 	if p == nil || p.Status.PodIP == "" {
 		return nil, fmt.Errorf("pod %s: %w", pod, admin.ErrUnreachable)
 	}
-	return r.Members.Connect(ctx, admin.Target{
+	if err, silent := s.silent.Load(pod); silent {
+		return nil, err.(error) //nolint:forcetypeassert // Only errors are stored.
+	}
+	member, err := r.Members.Connect(ctx, admin.Target{
 		Key:         keyOf(p),
 		Address:     admin.Address(p.Status.PodIP),
 		Credentials: s.credentials,
 	})
+	if errors.Is(err, admin.ErrUnreachable) {
+		s.silent.Store(pod, err)
+	}
+	return member, err
 }
 
 // remember updates what is kept between passes and adds it to the facts.
-func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
+func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim, silence time.Duration) {
 	memory, record := s.memory, s.facts.Record
 	for i := range s.facts.Members {
 		m := &s.facts.Members[i]
@@ -216,5 +227,14 @@ func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
 		}
 		s.facts.Gone[uid] = p.proof
 	}
-	s.clocks(record)
+	s.clocks(record, silence)
+}
+
+// primarySilence is how long ago the recorded primary was heard; 0 if it never was.
+func (r *RedisClusterReconciler) primarySilence(s *scope) time.Duration {
+	if s.facts.Record == nil {
+		return 0
+	}
+	id := s.facts.Record.Primary
+	return r.Members.SilentFor(admin.Key{Namespace: s.cluster.Namespace, Pod: id.Pod, UID: string(id.PodUID)})
 }

@@ -2,6 +2,8 @@ package controllers
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,6 +40,7 @@ type scope struct {
 	pods        map[string]*corev1.Pod
 	facts       plan.Facts
 	decision    plan.Decision
+	silent      sync.Map // error by pod, of members that do not answer in this pass
 
 	// What other steps than the planner's found.
 	limit       int64 // memory limit in bytes to render: the spec's, unless it is refused
@@ -123,9 +126,18 @@ func (s *scope) absorb(err error) error {
 	return nil
 }
 
+// listensSoon says that a container runs whose Redis does not answer: it starts,
+// or hangs, and nothing will tell when that ends.
+func (s *scope) listensSoon() bool {
+	return slices.ContainsFunc(s.facts.Members, func(m plan.Member) bool {
+		pod := s.pods[m.Pod]
+		return pod != nil && m.Info == nil && running(pod)
+	})
+}
+
 // nextLook is when to look again if no event asks for it sooner.
 func (s *scope) nextLook() time.Duration {
-	poll := s.acted
+	poll := s.acted || s.listensSoon()
 	for _, w := range append(s.decision.Waits, s.waits...) {
 		poll = poll || w.Poll
 	}

@@ -36,12 +36,7 @@ func (s *scope) template() map[string]any {
 func (s *scope) templateParts() string {
 	hashes := map[string]string{}
 	for name, part := range s.template() {
-		text, err := json.Marshal(part)
-		if err != nil {
-			continue // Only types of our API, which all encode.
-		}
-		sum := sha256.Sum256(text)
-		hashes[name] = hex.EncodeToString(sum[:4])
+		hashes[name] = partHash(part)
 	}
 	text, err := json.Marshal(hashes)
 	if err != nil {
@@ -50,21 +45,39 @@ func (s *scope) templateParts() string {
 	return string(text)
 }
 
+func partHash(part any) string {
+	text, err := json.Marshal(part)
+	if err != nil {
+		return "" // Only types of our API, which all encode.
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:4])
+}
+
+// rememberedParts are the hashes of the parts that the StatefulSet was made from.
+func (s *scope) rememberedParts() map[string]string {
+	parts := map[string]string{}
+	if s.statefulSet == nil || json.Unmarshal([]byte(s.statefulSet.Annotations[naming.AnnotationTemplate]), &parts) != nil {
+		return nil
+	}
+	return parts
+}
+
 // needsRoll names the parts of the spec that differ from those that the pods
 // were made from; nil if none.
 func (s *scope) needsRoll() *status.Problem {
-	have, want := map[string]string{}, map[string]string{}
-	if json.Unmarshal([]byte(s.statefulSet.Annotations[naming.AnnotationTemplate]), &have) != nil ||
-		json.Unmarshal([]byte(s.templateParts()), &want) != nil {
+	have := s.rememberedParts()
+	if have == nil {
 		return nil
 	}
+	want := s.template()
 	var changed []string
-	for name, hash := range want {
-		if have[name] != hash {
+	for name, part := range want {
+		if have[name] != partHash(part) {
 			changed = append(changed, "spec."+name)
 		}
 	}
-	if have["storage"] != "" && want["storage"] == "" {
+	if have["storage"] != "" && want["storage"] == nil {
 		changed = append(changed, "spec.storage")
 	}
 	if len(changed) == 0 {
@@ -76,12 +89,12 @@ func (s *scope) needsRoll() *status.Problem {
 }
 
 // image that the pods run: one that the operator chose stays until the user asks
-// for another.
+// for another; one that the user asked for goes with the request.
 func (s *scope) image() string {
 	if s.cluster.Spec.Image != "" {
 		return s.cluster.Spec.Image
 	}
-	if s.statefulSet != nil {
+	if s.rememberedParts()["image"] == partHash("") {
 		for _, container := range s.statefulSet.Spec.Template.Spec.Containers {
 			if container.Name == naming.ContainerRedis {
 				return container.Image

@@ -18,6 +18,9 @@ var (
 	ErrRefused = errors.New("connection refused")
 	// ErrUnreachable: the process did not answer in time, or the connection broke.
 	ErrUnreachable = errors.New("does not answer")
+	// ErrHangs is an ErrUnreachable: a fresh connection was accepted, which the
+	// kernel does, and the process said nothing. It is stopped, or busy for long.
+	ErrHangs = fmt.Errorf("accepts connections and %w", ErrUnreachable)
 	// ErrAuth: the process rejects our credentials.
 	ErrAuth = errors.New("rejects the operator's credentials")
 	// ErrReplied: the process answered with an error.

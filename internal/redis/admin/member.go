@@ -50,17 +50,26 @@ const (
 	ringScale   = 4
 )
 
-// dial connects, logs in and learns the process's run ID.
-func dial(ctx context.Context, target Target, pool *Pool) (*Member, error) {
-	m := &Member{key: target.Key, address: target.Address, credentials: target.Credentials, pool: pool, done: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", target.Address)
+// dial connects, logs in and learns the process's run ID, each within patience.
+func dial(ctx context.Context, target Target, pool *Pool, patience time.Duration) (*Member, error) {
+	conn, err := (&net.Dialer{Timeout: min(patience, dialTimeout)}).DialContext(ctx, "tcp", target.Address)
 	if err != nil {
 		return nil, classify(target.Address, err)
 	}
+	login, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m, err := logIn(login, target, pool, conn)
+	if err != nil && ctx.Err() == nil && login.Err() != nil {
+		return nil, fmt.Errorf("redis at %s %w", target.Address, ErrHangs)
+	}
+	return m, err
+}
+
+func logIn(ctx context.Context, target Target, pool *Pool, conn net.Conn) (*Member, error) {
+	m := &Member{key: target.Key, address: target.Address, credentials: target.Credentials, pool: pool, done: make(chan struct{})}
 	// The library's login knows no context.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	var err error
 	m.client, err = rueidis.NewClient(m.options(conn))
 	if err != nil {
 		_ = conn.Close()
@@ -168,6 +177,7 @@ func (m *Member) watch() {
 		cancel()
 		switch {
 		case errors.Is(err, ErrUnreachable):
+			m.pool.silent(m.key)
 			m.end()
 			m.client.Close()
 			return
@@ -208,6 +218,7 @@ func (m *Member) info(ctx context.Context) (redis.Info, error) {
 	if err != nil {
 		return redis.Info{}, classify(m.address, err)
 	}
+	m.pool.heard(m.key)
 	info, err := redis.ParseInfo(reply)
 	if err != nil {
 		return redis.Info{}, fmt.Errorf("redis at %s %w: %w", m.address, ErrReplied, err)

@@ -4,6 +4,8 @@ package admin
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
@@ -21,10 +23,13 @@ const (
 	// commandTimeout bounds each command.
 	commandTimeout = 2 * time.Second
 	// probeInterval is how often an idle member is asked for its replication
-	// state, and probeTimeout how long it may be silent. Forks and slow
-	// commands look like a hang for a while.
-	probeInterval = 2 * time.Second
-	probeTimeout  = 3 * time.Second
+	// state, and probeTimeout how long the reply may take: a process that hangs
+	// is noticed 2 to 3 s after. Forks and slow commands look alike for a while.
+	probeInterval = time.Second
+	probeTimeout  = 2 * time.Second
+	// silentTimeout bounds a dial to a process that was silent before: passes
+	// go on meanwhile only if they do not wait for it.
+	silentTimeout = 500 * time.Millisecond
 )
 
 // Key identifies the pod of a member.
@@ -48,13 +53,43 @@ type Pool struct {
 	changed func(Key)
 	mu      sync.Mutex
 	members map[Key]*Member
+	hearing map[Key]hearing
+}
+
+// hearing is when a pod's process was heard last, and whether it was given up
+// for its silence since.
+type hearing struct {
+	last   time.Time
+	silent bool
 }
 
 // NewPool returns an empty pool. Changed is called, from another goroutine, at
 // once when a connection breaks and when a member's replication state differs
 // from what was last read.
 func NewPool(changed func(Key)) *Pool {
-	return &Pool{changed: changed, members: map[Key]*Member{}}
+	return &Pool{changed: changed, members: map[Key]*Member{}, hearing: map[Key]hearing{}}
+}
+
+// SilentFor is how long ago the pod's process was heard; 0 if it never was.
+func (p *Pool) SilentFor(key Key) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last := p.hearing[key].last; !last.IsZero() {
+		return time.Since(last)
+	}
+	return 0
+}
+
+func (p *Pool) heard(key Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hearing[key] = hearing{last: time.Now()}
+}
+
+func (p *Pool) silent(key Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hearing[key] = hearing{last: p.hearing[key].last, silent: true}
 }
 
 // Connect returns the connection to the target, dialling if there is none that
@@ -62,6 +97,10 @@ func NewPool(changed func(Key)) *Pool {
 func (p *Pool) Connect(ctx context.Context, target Target) (*Member, error) {
 	p.mu.Lock()
 	m := p.members[target.Key]
+	patience := commandTimeout
+	if p.hearing[target.Key].silent {
+		patience = silentTimeout
+	}
 	p.mu.Unlock()
 	if m != nil && m.address == target.Address && m.credentials == target.Credentials && !m.broken() {
 		return m, nil
@@ -69,8 +108,11 @@ func (p *Pool) Connect(ctx context.Context, target Target) (*Member, error) {
 	if m != nil {
 		p.drop(m)
 	}
-	m, err := dial(ctx, target, p)
+	m, err := dial(ctx, target, p, patience)
 	if err != nil {
+		if errors.Is(err, ErrUnreachable) {
+			p.silent(target.Key)
+		}
 		return nil, err
 	}
 	m.announced.Store(true)
@@ -127,6 +169,7 @@ func (p *Pool) closeIf(match func(Key) bool) {
 			delete(p.members, key)
 		}
 	}
+	maps.DeleteFunc(p.hearing, func(key Key, _ hearing) bool { return match(key) })
 	p.mu.Unlock()
 	for _, m := range closing {
 		m.close()

@@ -92,19 +92,24 @@ func finishSwitchover(f *Facts, old *Member) Decision {
 
 // fence reports whether every suspect is proved unable to acknowledge a write.
 // While one is silent for too long, its replicas are detached so that its lease
-// runs out.
+// runs out; one that hangs is killed.
 func fence(f *Facts, d *Decision) bool {
-	fenced := true
+	fenced, hangs := true, false
 	for _, id := range f.suspects() {
 		if f.fenced(id) != NotProved {
 			continue
 		}
 		fenced = false
+		hangs = hangs || f.hanging(id) != nil
 		message := fmt.Sprintf("%s does not answer and may still accept writes: waiting for a proof that it ended", id.Pod)
 		if f.Record.Lease {
 			message += ", or for its lease to run out"
 		}
 		d.wait(Wait{Reason: v1alpha1.ReasonFencing, Message: message, Blocking: true, Poll: true})
+	}
+	if hangs {
+		kill(f, d)
+		return false
 	}
 	if fenced || !f.Record.Lease || f.SilentFor < SilenceLimit {
 		return fenced
@@ -115,6 +120,19 @@ func fence(f *Facts, d *Decision) bool {
 		}
 	}
 	return false
+}
+
+// kill ends suspects that hang, if another holder can take over: the last copy
+// is not ours to delete (safety rule 16).
+func kill(f *Facts, d *Decision) {
+	if f.SilentFor < HangLimit || MostAdvanced(f.Record, f.liveHolders()) == nil {
+		return
+	}
+	for _, id := range f.suspects() {
+		if m := f.hanging(id); m != nil && !m.Killed {
+			d.step(Kill{Why: Why(fmt.Sprintf("%s accepts connections and answers nothing for %s", m.Pod, HangLimit)), Pod: m.Pod, UID: m.PodUID})
+		}
+	}
 }
 
 // liveHolders are the holders whose process answers as a replica.

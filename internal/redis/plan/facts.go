@@ -48,6 +48,11 @@ type Member struct {
 	Info *redis.Info
 	// Proof says why no process of this pod can acknowledge a write now.
 	Proof Proof
+	// Hangs says that the pod's address accepts connections, which the kernel
+	// does, and that its process says nothing: it is stopped, or busy.
+	Hangs bool
+	// Killed says that the pod is being deleted with next to no grace.
+	Killed bool
 	// SyncTarget is an offset of this epoch's primary read after the member
 	// began to follow it; 0 while none was read.
 	SyncTarget int64
@@ -92,6 +97,10 @@ const MaxLagSeconds = 2
 // detached to let the lease run out. Forks and slow commands look the same for
 // a while.
 const SilenceLimit = 3 * time.Second
+
+// HangLimit is how long a primary may hang before its process is killed, where
+// another can take over.
+const HangLimit = 5 * time.Second
 
 // ID is the identity of the process that answered in the member.
 func (m *Member) ID() v1alpha1.MemberID {
@@ -179,8 +188,19 @@ func (f *Facts) fenced(id v1alpha1.MemberID) Proof {
 	if proof := f.ended(id); proof != NotProved {
 		return proof
 	}
-	if f.Record.Lease && f.DetachedFor >= Lease {
+	// A process that was stopped and goes on serves what has queued up before it
+	// counts its replicas (measured): no lease binds it.
+	if f.Record.Lease && f.DetachedFor >= Lease && f.hanging(id) == nil {
 		return ProofLease
 	}
 	return NotProved
+}
+
+// hanging returns the member whose process, which is id as far as is known,
+// hangs, or nil.
+func (f *Facts) hanging(id v1alpha1.MemberID) *Member {
+	if m := f.pod(id.Pod); m != nil && m.PodUID == id.PodUID && m.Hangs {
+		return m
+	}
+	return nil
 }

@@ -1,6 +1,10 @@
 package plan
 
-import "seang.org/operator/api/v1alpha1"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"seang.org/operator/api/v1alpha1"
+)
 
 // Step is one thing to do. Its fields beyond Why depend on its type.
 type Step interface {
@@ -47,6 +51,13 @@ type (
 	PointService struct {
 		Why
 		Pod string
+	}
+	// Kill ends the process of a pod that hangs: the pod is deleted with next to
+	// no grace, and the kubelet's report is the proof.
+	Kill struct {
+		Why
+		Pod string
+		UID types.UID
 	}
 	// Serve lets the member answer reads while its link is down.
 	Serve struct {

@@ -70,6 +70,10 @@ func (w *World) settlePods() {
 // for the shutdown timeout.
 func (w *World) terminate(p *pod) {
 	proc := p.proc
+	if p.killed && !proc.isolated {
+		w.end(proc, "killed by its kubelet")
+		return
+	}
 	if proc.hung || !w.chance(4) {
 		return
 	}
@@ -115,16 +119,19 @@ func (w *World) killAll(*process) {
 
 func (w *World) hang(p *process) {
 	p.hung, p.disturbed = true, true
+	p.unseen = p.unseen || p.deaf || p.isolated
 	w.note("%s hangs", p)
 }
 
 func (w *World) isolate(p *process) {
 	p.isolated, p.disturbed = true, true
+	p.unseen = p.unseen || p.hung
 	w.note("%s is isolated", p)
 }
 
 func (w *World) deafen(p *process) {
 	p.deaf, p.disturbed = true, true
+	p.unseen = p.unseen || p.hung
 	w.note("%s and the operator do not reach each other", p)
 }
 
@@ -139,6 +146,7 @@ func (w *World) forceDelete(p *process) {
 		return
 	}
 	p.disturbed, p.isolated = true, true
+	p.unseen = p.unseen || p.hung
 	delete(w.pods, p.pod.name)
 	w.note("%s is deleted by force and runs on", p)
 }
@@ -157,6 +165,12 @@ func (w *World) trim(p *process) {
 func (w *World) heal(*process) {
 	w.note("the network is healed, hung processes go on")
 	for _, p := range w.processes {
+		if p.hung && p.primary() && !p.loading && !p.unseen {
+			// What clients sent meanwhile is served before replicas are counted. A
+			// frozen node that is cut off too is the residual of docs/safety-rules.md.
+			w.acknowledge(p, false)
+		}
+		p.unseen = false
 		p.hung, p.deaf = false, false
 		p.isolated = w.pods[p.pod.name] != p.pod
 	}

@@ -126,7 +126,7 @@ func (o *Operator) observe() (plan.Facts, error) {
 	pods := w.sortedPods()
 	present := map[types.UID]bool{}
 	for _, p := range pods {
-		f.Members = append(f.Members, plan.Member{Pod: p.name, PodUID: p.uid, Ordinal: p.ordinal, IP: p.ip, Leaving: p.leaving, Role: p.role})
+		f.Members = append(f.Members, plan.Member{Pod: p.name, PodUID: p.uid, Ordinal: p.ordinal, IP: p.ip, Leaving: p.leaving, Killed: p.killed, Role: p.role})
 		present[p.uid] = true
 	}
 	for ordinal := range w.wanted {
@@ -172,7 +172,9 @@ func (o *Operator) ask(m *plan.Member, pods []*pod) {
 	pod, remembered := pods[i], o.pod(m.PodUID)
 	p := pod.proc
 	switch {
-	case p.isolated || p.deaf || p.hung:
+	case p.isolated || p.deaf:
+	case p.hung:
+		m.Hangs = true
 	case p.alive:
 		m.Info = o.world.info(p)
 		if remembered.runID != p.runID {

@@ -32,6 +32,7 @@ type process struct {
 	alive, hung bool
 	isolated    bool // from members and operator; its clients reach it
 	deaf        bool // to the operator alone
+	unseen      bool // hung while nobody could tell that from a lost node
 	disturbed   bool // had a failure since it began
 
 	role          redis.Role

@@ -54,6 +54,11 @@ func TestEachRuleIsNeeded(t *testing.T) {
 				f.DetachedFor = plan.Lease
 			}
 		}},
+		"hang: a lease is taken to bind a process that was stopped": {Facts: func(f *plan.Facts) {
+			for i := range f.Members {
+				f.Members[i].Hangs = false
+			}
+		}},
 		"settle: a silent holder is taken for one that ended": {Facts: func(f *plan.Facts) {
 			for i := range f.Members {
 				if m := &f.Members[i]; m.Info == nil && m.PodUID != "" && f.Record != nil && m.Pod != f.Record.Primary.Pod {

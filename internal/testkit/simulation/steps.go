@@ -38,6 +38,11 @@ func (o *Operator) do(step plan.Step) error {
 		return o.on(step.Member, func(p *process) error { w.follow(p, ""); return nil })
 	case plan.Serve:
 		return o.on(step.Member, func(p *process) error { p.serving = true; o.pod(p.pod.uid).serving = true; return nil })
+	case plan.Kill:
+		if p := w.pods[step.Pod]; p != nil && p.uid == step.UID {
+			p.leaving, p.killed = true, true
+		}
+		return nil
 	case plan.SetLease:
 		return o.on(step.Member, func(p *process) error { p.minReplicas = step.Replicas; return nil })
 	}

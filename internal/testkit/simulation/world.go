@@ -50,6 +50,7 @@ type pod struct {
 	ip      string
 	role    string
 	leaving bool
+	killed  bool // deleted with next to no grace
 	byScale bool
 	proc    *process
 	waiting []*write
@@ -157,6 +158,11 @@ func (w *World) write(p *process, wait bool) {
 	if !p.runs() || !p.primary() || p.loading || w.now < p.pausedUntil || w.goodReplicas(p) < p.minReplicas {
 		return
 	}
+	w.acknowledge(p, wait)
+}
+
+// acknowledge makes a write and answers it.
+func (w *World) acknowledge(p *process, wait bool) {
 	w.writes++
 	p.append(w.writes)
 	w.acknowledged[p] = append(w.acknowledged[p], w.writes)
