@@ -58,8 +58,14 @@ func Run(ctx context.Context, cfg *rest.Config, version string, o Options) error
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=system,resources=leases,verbs=get;create;update
 
-// New returns a manager that is ready to start.
-func New(cfg *rest.Config, o Options) (ctrl.Manager, error) {
+// Operator is a manager with its one controller.
+type Operator struct {
+	ctrl.Manager
+	Reconciler *controllers.RedisClusterReconciler
+}
+
+// New returns an operator that is ready to start.
+func New(cfg *rest.Config, o Options) (*Operator, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("register the kinds: %w", err)
@@ -94,7 +100,7 @@ func New(cfg *rest.Config, o Options) (ctrl.Manager, error) {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
 	}
-	return mgr, mgr.AddReadyzCheck("ping", healthz.Ping)
+	return &Operator{Manager: mgr, Reconciler: reconciler}, mgr.AddReadyzCheck("ping", healthz.Ping)
 }
 
 // cacheOptions keep only our own objects, without what nobody reads.

@@ -49,6 +49,8 @@ func TestResultsAreHeldAgainstTheirTargets(t *testing.T) {
 	}{
 		"a figure at its target holds":                 {figure("", 1, 18, 18), 18, true},
 		"a figure above it does not":                   {figure("", 1, 19, 18), 19, false},
+		"a rate at its target holds":                   {rate("", 1, 1000, 1000), 1000, true},
+		"a rate below it does not":                     {rate("", 1, 999, 1000), 999, false},
 		"a median holds in spite of one slow sample":   {distribution("", []float64{1, 2, 900}, 300, median), 2, true},
 		"a 99th percentile does not":                   {distribution("", []float64{1, 2, 900}, 300, p99), 900, false},
 		"a comparison is a ratio of medians":           {comparison("", []float64{110, 900, 100}, []float64{100, 1, 900}, 1.15), 1.1, true},
@@ -108,11 +110,10 @@ func TestBenchmarksAreChosenByName(t *testing.T) {
 	}{
 		"two names":                  {only: "create-ready, footprint", want: []string{"create-ready 20", "footprint 20"}},
 		"fewer repetitions":          {only: "create-ready", n: "3", want: []string{"create-ready 3"}},
-		"one that is not built yet":  {only: "noop-rate"},
 		"a name that nobody knows":   {only: "speed", wantErr: `there is no benchmark "speed"; there are create-writes, create-ready,`},
 		"a number that is none":      {only: "footprint", n: "some", wantErr: "N must be a whole number"},
 		"no repetitions at all":      {only: "footprint", n: "0", wantErr: "N must be a whole number"},
-		"all of them with no name":   {n: "1", want: []string{"create-writes 1", "create-ready 1", "create-vs-bare 1", "spec-to-write 1", "steady-writes 1", "footprint 1"}},
+		"all of them with no name":   {n: "1", want: []string{"create-writes 1", "create-ready 1", "create-vs-bare 1", "noop-rate 1", "spec-to-write 1", "steady-writes 1", "footprint 1"}},
 		"a known and an unknown one": {only: "footprint,speed", wantErr: "there is no benchmark"},
 	} {
 		t.Run(name, func(t *testing.T) {

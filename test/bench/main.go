@@ -3,10 +3,11 @@
 //
 // It needs a Kubernetes with the operator installed, which KUBECONFIG names, the
 // path of its audit log in AUDIT_LOG, and routes to its pods: make bench starts
-// an embedded one and runs this there. N=number in the environment asks for
-// fewer repetitions, clusters or minutes. Everything happens in a namespace of
-// its own, which is removed afterwards. Figures are meaningful only while
-// nothing else uses the machine: each carries the load at its start.
+// an embedded one and runs this there. Only noop-rate brings an API server of its
+// own, and an operator. N=number in the environment asks for fewer repetitions,
+// clusters or minutes. Everything happens in a namespace of its own, which is
+// removed afterwards. Figures are meaningful only while nothing else uses the
+// machine: each carries the load at its start.
 package main
 
 import (
@@ -21,6 +22,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"k8s.io/utils/clock"
 )
 
 // benchmark is one row, or a few, of the table.
@@ -29,21 +32,21 @@ type benchmark struct {
 	// n is the number of repetitions, clusters or minutes unless N says another.
 	n   int
 	run func(ctx context.Context, s *suite, n int) ([]result, error)
+	// standalone says that it needs no Kubernetes with nodes.
+	standalone bool
 }
 
 // benchmarks in the order in which they run: the two with many clusters, which
 // they share, come last.
 var benchmarks = []benchmark{
-	{"create-writes", 5, createWrites},
-	{"create-ready", 20, createReady},
-	{"create-vs-bare", 10, createVersusBare},
-	{"spec-to-write", 100, specToWrite},
-	{"steady-writes", fleetSize, steadyWrites},
-	{"footprint", fleetSize, footprint},
+	{name: "create-writes", n: 5, run: createWrites},
+	{name: "create-ready", n: 20, run: createReady},
+	{name: "create-vs-bare", n: 10, run: createVersusBare},
+	{name: "noop-rate", n: crowdSize, run: noopRate, standalone: true},
+	{name: "spec-to-write", n: 100, run: specToWrite},
+	{name: "steady-writes", n: fleetSize, run: steadyWrites},
+	{name: "footprint", n: fleetSize, run: footprint},
 }
-
-// notBuilt are names that are spoken for.
-var notBuilt = []string{"noop-rate"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -59,6 +62,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	only := flags.String("only", "", "names of benchmarks, by commas; empty for all")
 	out := flags.String("out", "", "file to write the results to, as JSON")
+	profile := flags.String("cpuprofile", "", "file to write a CPU profile of noop-rate to")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the flags: %w", err)
 	}
@@ -66,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	results, err := measure(ctx, selected)
+	results, err := measure(ctx, selected, *profile)
 	if len(results) > 0 {
 		fmt.Println()
 		err = errors.Join(err, printTable(os.Stdout, results))
@@ -100,11 +104,6 @@ func choose(only, n string) ([]benchmark, error) {
 		}
 		selected = append(selected, b)
 	}
-	for _, name := range notBuilt {
-		if len(wanted) == 0 || slices.Contains(wanted, name) {
-			fmt.Fprintf(os.Stderr, "%s is not built yet: left out\n", name)
-		}
-	}
 	return selected, nil
 }
 
@@ -118,7 +117,7 @@ func parseNames(list string) ([]string, error) {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
 		}
-		if !slices.Contains(known, name) && !slices.Contains(notBuilt, name) {
+		if !slices.Contains(known, name) {
 			return nil, fmt.Errorf("there is no benchmark %q; there are %s", name, strings.Join(known, ", "))
 		}
 		wanted = append(wanted, name)
@@ -128,19 +127,18 @@ func parseNames(list string) ([]string, error) {
 
 // measure runs the benchmarks one after the other. One that fails does not keep
 // the others from running.
-func measure(ctx context.Context, selected []benchmark) ([]result, error) {
-	if len(selected) == 0 {
-		return nil, nil
-	}
+func measure(ctx context.Context, selected []benchmark, profile string) ([]result, error) {
 	m, err := thisMachine()
 	if err != nil {
 		return nil, err
 	}
 	fmt.Println("machine:", m)
-	printSettings(ctx, os.Stdout)
-	s, err := newSuite(ctx)
-	if err != nil {
-		return nil, err
+	s := &suite{out: os.Stdout, clock: clock.RealClock{}, profile: profile}
+	if slices.ContainsFunc(selected, func(b benchmark) bool { return !b.standalone }) {
+		printSettings(ctx, os.Stdout)
+		if err := s.connect(ctx); err != nil {
+			return nil, err
+		}
 	}
 	var results []result
 	var failed error

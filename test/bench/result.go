@@ -24,18 +24,25 @@ type result struct {
 	// Value is the figure that is held against the target.
 	Value  float64 `json:"value"`
 	Target float64 `json:"target"`
-	// Holds says that Value is at most Target.
+	// Holds says that Value is at most Target or, of a rate, at least.
 	Holds bool `json:"holds"`
 	// Floor is what the same takes without the operator, and Ratio how many
 	// times as much it takes with it.
 	Floor   *float64 `json:"floor,omitempty"`
 	Ratio   *float64 `json:"ratio,omitempty"`
 	Machine machine  `json:"machine"`
+
+	atLeast bool
 }
 
 // figure is a result with a single value.
 func figure(unit string, n int, value, target float64) result {
 	return result{Unit: unit, N: n, Value: round(value), Target: target, Holds: value <= target}
+}
+
+// rate is a result with a single value that is to reach the target.
+func rate(unit string, n int, value, target float64) result {
+	return result{Unit: unit, N: n, Value: round(value), Target: target, Holds: value >= target, atLeast: true}
 }
 
 // distribution is a result of samples, of which value picks what counts.
@@ -85,8 +92,12 @@ func printTable(out io.Writer, results []result) error {
 		if !r.Holds {
 			holds = "NO"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t≤ %s\t%s\t%.1f\n", r.Name, r.Unit, r.N,
-			optional(r.P50), optional(r.P99), optional(r.Max), optional(r.Floor), short(r.Value), short(r.Target), holds, r.Machine.Load)
+		sign := "≤"
+		if r.atLeast {
+			sign = "≥"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s %s\t%s\t%.1f\n", r.Name, r.Unit, r.N,
+			optional(r.P50), optional(r.P99), optional(r.Max), optional(r.Floor), short(r.Value), sign, short(r.Target), holds, r.Machine.Load)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the results: %w", err)

@@ -43,10 +43,14 @@ const (
 
 // suite is what the benchmarks share.
 type suite struct {
-	out       io.Writer
+	out   io.Writer
+	clock clock.Clock
+	// profile is the file for a CPU profile; empty for none.
+	profile string
+
+	// Of the Kubernetes that most benchmarks need.
 	api       *kubeapi.API
 	log       audit.Log
-	clock     clock.Clock
 	namespace string
 	// made counts the clusters, for their names.
 	made int
@@ -56,25 +60,30 @@ type suite struct {
 	fleet []*v1alpha1.RedisCluster
 }
 
-func newSuite(ctx context.Context) (*suite, error) {
+// connect finds the Kubernetes and makes a namespace there.
+func (s *suite) connect(ctx context.Context) error {
 	path := os.Getenv("AUDIT_LOG")
 	if path == "" {
-		return nil, errors.New("AUDIT_LOG must name the audit log of the API server, which times and writes are read from: make bench sets it")
+		return errors.New("AUDIT_LOG must name the audit log of the API server, which times and writes are read from: make bench sets it")
 	}
 	api, err := kubeapi.Connect()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-",
 		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
 	if err := api.Create(ctx, namespace); err != nil {
-		return nil, fmt.Errorf("create a namespace: %w", err)
+		return fmt.Errorf("create a namespace: %w", err)
 	}
-	return &suite{out: os.Stdout, api: api, log: audit.Log(path), clock: clock.RealClock{}, namespace: namespace.Name}, nil
+	s.api, s.log, s.namespace = api, audit.Log(path), namespace.Name
+	return nil
 }
 
 // remove deletes all that was made, also after an interruption.
 func (s *suite) remove(ctx context.Context) error {
+	if s.namespace == "" {
+		return nil
+	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), removeTimeout, fmt.Errorf("not gone within %s", removeTimeout))
 	defer cancel()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}

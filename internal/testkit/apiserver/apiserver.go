@@ -63,8 +63,8 @@ func Run(m *testing.M) int {
 	if shared.server == nil {
 		return code
 	}
-	if err := shared.server.environment.Stop(); err != nil {
-		fmt.Fprintf(os.Stderr, "stop the API server: %v\n", err)
+	if err := shared.server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
 	}
 	return code
@@ -77,7 +77,7 @@ func Get(t *testing.T) *Server {
 	if testing.Short() {
 		t.Skip("needs an API server; left out by -short")
 	}
-	shared.once.Do(func() { shared.server, shared.err = start(t.Context()) })
+	shared.once.Do(func() { shared.server, shared.err = Start(t.Context()) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
@@ -95,7 +95,13 @@ func (s *Server) Namespace(t *testing.T) string {
 	return namespace.Name
 }
 
-func start(ctx context.Context) (*Server, error) {
+// serviceAddresses are enough for the Services of thousands of RedisClusters;
+// envtest has room for 254.
+const serviceAddresses = "10.0.0.0/16"
+
+// Start starts a server for a program that is no test. Its working directory
+// must be within the repository, for the CRDs.
+func Start(ctx context.Context) (*Server, error) {
 	programs, err := programsDir()
 	if err != nil {
 		return nil, err
@@ -116,6 +122,7 @@ func start(ctx context.Context) (*Server, error) {
 		UseExistingCluster:       new(false),
 		Scheme:                   scheme,
 	}
+	environment.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", serviceAddresses)
 	config, err := environment.Start()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the API server of %s: %w", programs, err), environment.Stop())
@@ -129,6 +136,14 @@ func start(ctx context.Context) (*Server, error) {
 		return nil, errors.Join(err, environment.Stop())
 	}
 	return server, nil
+}
+
+// Stop ends the server and removes what it stored.
+func (s *Server) Stop() error {
+	if err := s.environment.Stop(); err != nil {
+		return fmt.Errorf("stop the API server: %w", err)
+	}
+	return nil
 }
 
 // waitForNamespaces waits until objects can be stored: the server makes its own

@@ -127,8 +127,14 @@ func (n *Nodes) create(ctx context.Context, set *appsv1.StatefulSet, name string
 			return
 		}
 	}
+	pod := Pod(set, name)
+	_ = n.client.Create(ctx, pod) // Tried again in the next round.
+}
+
+// Pod is what the StatefulSet controller makes of a template; it is on a node.
+func Pod(set *appsv1.StatefulSet, name string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
-	pod.Name, pod.Namespace = name, n.namespace
+	pod.Name, pod.Namespace = name, set.Namespace
 	pod.Labels[naming.LabelPodName] = name
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	pod.Spec.NodeName = "node"
@@ -136,7 +142,17 @@ func (n *Nodes) create(ctx context.Context, set *appsv1.StatefulSet, name string
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: template.Name + "-" + name}}})
 	}
-	_ = n.client.Create(ctx, pod) // Tried again in the next round.
+	return pod
+}
+
+// Running is what the kubelet reports of a pod whose process has started.
+func Running(pod *corev1.Pod, ip string) corev1.PodStatus {
+	return corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: naming.ContainerRedis, Ready: true, ContainerID: "test://" + string(pod.UID),
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
+	}
 }
 
 // run starts the pod's process with the files that the pod mounts.
@@ -161,12 +177,7 @@ func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) {
 		n.servers[pod.UID] = server
 		n.mu.Unlock()
 	}
-	pod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: server.IP, PodIPs: []corev1.PodIP{{IP: server.IP}},
-		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: naming.ContainerRedis, Ready: true, ContainerID: "test://" + string(pod.UID),
-			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
-	}
+	pod.Status = Running(pod, server.IP)
 	_ = n.client.Status().Update(ctx, pod) // Tried again in the next round.
 }
 
