@@ -95,7 +95,7 @@ func (r *RedisClusterReconciler) observeObjects(ctx context.Context, s *scope) e
 		s.statefulSet = nil
 	}
 	pods := &corev1.PodList{}
-	if err := r.List(ctx, pods, client.InNamespace(s.cluster.Namespace), client.MatchingLabels(naming.Selector(s.cluster.Name))); err != nil {
+	if err := r.List(ctx, pods, ofCluster(s.cluster)...); err != nil {
 		return fmt.Errorf("list the pods of %s: %w", s.cluster.Name, err)
 	}
 	s.pods = map[string]*corev1.Pod{}

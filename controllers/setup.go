@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,6 +40,11 @@ func (r *RedisClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.secrets = &secretReader{Reader: r.Live, clock: r.Clock, read: map[types.NamespacedName]secretRead{}}
 	r.Wake = make(chan event.TypedGenericEvent[*v1alpha1.RedisCluster], wakeBuffer)
 	r.Members = admin.NewPool(r.wake)
+	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, indexCluster, clusterName); err != nil {
+			return fmt.Errorf("index %T by cluster: %w", kind, err)
+		}
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("rediscluster").
 		For(&v1alpha1.RedisCluster{}, builder.WithPredicates(specChanged())).
@@ -55,6 +61,20 @@ func (r *RedisClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](retryBase, retryMax),
 		}).
 		Complete(r)
+}
+
+// indexCluster finds the pods and the volume claims of one RedisCluster in the
+// cache without a look at those of all others.
+const indexCluster = "cluster"
+
+func clusterName(object client.Object) []string {
+	return []string{object.GetLabels()[naming.LabelInstance]}
+}
+
+// ofCluster selects the pods or the volume claims of one RedisCluster.
+func ofCluster(cluster *v1alpha1.RedisCluster) []client.ListOption {
+	return []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingFields{indexCluster: cluster.Name},
+		client.MatchingLabels(naming.Selector(cluster.Name))}
 }
 
 // wake asks for a pass over the cluster whose member changed.

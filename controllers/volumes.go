@@ -18,7 +18,7 @@ import (
 // claims returns the volume claims of the cluster by pod name.
 func (r *RedisClusterReconciler) claims(ctx context.Context, s *scope) (map[string]*corev1.PersistentVolumeClaim, error) {
 	list := &corev1.PersistentVolumeClaimList{}
-	if err := r.List(ctx, list, client.InNamespace(s.cluster.Namespace), client.MatchingLabels(naming.Selector(s.cluster.Name))); err != nil {
+	if err := r.List(ctx, list, ofCluster(s.cluster)...); err != nil {
 		return nil, fmt.Errorf("list the volume claims of %s: %w", s.cluster.Name, err)
 	}
 	claims := map[string]*corev1.PersistentVolumeClaim{}
