@@ -5,13 +5,12 @@ package admin
 import (
 	"context"
 	"errors"
-	"maps"
 	"net"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis"
 )
 
@@ -52,14 +51,22 @@ func Address(ip string) string { return net.JoinHostPort(ip, strconv.Itoa(redis.
 type Pool struct {
 	changed func(Key)
 	mu      sync.Mutex
-	members map[Key]*Member
-	hearing map[Key]hearing
+	pods    map[cluster]map[Key]*pod
 }
 
-// hearing is when a pod's process was heard last, and whether it was given up
-// for its silence since.
-type hearing struct {
-	last   time.Time
+// cluster is a RedisCluster: a pass looks at the connections of one alone.
+type cluster struct{ namespace, name string }
+
+func clusterOf(key Key) cluster {
+	name, _ := naming.ClusterOf(key.Pod)
+	return cluster{key.Namespace, name}
+}
+
+// pod is what is known of a pod's process: its connection, nil if there is none;
+// when it was heard last, and whether it was given up for its silence since.
+type pod struct {
+	member *Member
+	heard  time.Time
 	silent bool
 }
 
@@ -67,15 +74,27 @@ type hearing struct {
 // once when a connection breaks and when a member's replication state differs
 // from what was last read.
 func NewPool(changed func(Key)) *Pool {
-	return &Pool{changed: changed, members: map[Key]*Member{}, hearing: map[Key]hearing{}}
+	return &Pool{changed: changed, pods: map[cluster]map[Key]*pod{}}
+}
+
+// pod returns what is known of a pod. The caller holds the lock.
+func (p *Pool) pod(key Key) *pod {
+	of := clusterOf(key)
+	if p.pods[of] == nil {
+		p.pods[of] = map[Key]*pod{}
+	}
+	if p.pods[of][key] == nil {
+		p.pods[of][key] = &pod{}
+	}
+	return p.pods[of][key]
 }
 
 // SilentFor is how long ago the pod's process was heard; 0 if it never was.
 func (p *Pool) SilentFor(key Key) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if last := p.hearing[key].last; !last.IsZero() {
-		return time.Since(last)
+	if known := p.pods[clusterOf(key)][key]; known != nil && !known.heard.IsZero() {
+		return time.Since(known.heard)
 	}
 	return 0
 }
@@ -83,22 +102,23 @@ func (p *Pool) SilentFor(key Key) time.Duration {
 func (p *Pool) heard(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hearing[key] = hearing{last: time.Now()}
+	known := p.pod(key)
+	known.heard, known.silent = time.Now(), false
 }
 
 func (p *Pool) silent(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hearing[key] = hearing{last: p.hearing[key].last, silent: true}
+	p.pod(key).silent = true
 }
 
 // Connect returns the connection to the target, dialling if there is none that
 // lives. An error is of the kinds that errors.go names.
 func (p *Pool) Connect(ctx context.Context, target Target) (*Member, error) {
 	p.mu.Lock()
-	m := p.members[target.Key]
-	patience := commandTimeout
-	if p.hearing[target.Key].silent {
+	known := p.pod(target.Key)
+	m, patience := known.member, commandTimeout
+	if known.silent {
 		patience = silentTimeout
 	}
 	p.mu.Unlock()
@@ -117,8 +137,9 @@ func (p *Pool) Connect(ctx context.Context, target Target) (*Member, error) {
 	}
 	m.announced.Store(true)
 	p.mu.Lock()
-	previous := p.members[target.Key]
-	p.members[target.Key] = m
+	known = p.pod(target.Key)
+	previous := known.member
+	known.member = m
 	p.mu.Unlock()
 	if previous != nil {
 		// Another pass dialled at the same time.
@@ -134,44 +155,57 @@ func (p *Pool) Connect(ctx context.Context, target Target) (*Member, error) {
 
 func (p *Pool) drop(m *Member) {
 	p.mu.Lock()
-	if p.members[m.key] == m {
-		delete(p.members, m.key)
+	if known := p.pod(m.key); known.member == m {
+		known.member = nil
 	}
 	p.mu.Unlock()
 	m.close()
 }
 
 // Forget closes the connections to the pods of a cluster.
-func (p *Pool) Forget(namespace, cluster string) {
-	p.closeIf(func(key Key) bool {
-		return key.Namespace == namespace && strings.HasPrefix(key.Pod, cluster+"-") &&
-			!strings.Contains(strings.TrimPrefix(key.Pod, cluster+"-"), "-")
-	})
-}
+func (p *Pool) Forget(namespace, name string) { p.Retain(namespace, name, nil) }
 
 // Retain closes the connections to the pods of a cluster that are not in keep.
-func (p *Pool) Retain(namespace, cluster string, keep map[Key]bool) {
-	p.closeIf(func(key Key) bool {
-		return key.Namespace == namespace && strings.HasPrefix(key.Pod, cluster+"-") &&
-			!strings.Contains(strings.TrimPrefix(key.Pod, cluster+"-"), "-") && !keep[key]
-	})
+func (p *Pool) Retain(namespace, name string, keep map[Key]bool) {
+	of := cluster{namespace, name}
+	p.mu.Lock()
+	closing := p.remove(of, keep)
+	p.mu.Unlock()
+	closeAll(closing)
 }
 
 // Close closes every connection.
-func (p *Pool) Close() { p.closeIf(func(Key) bool { return true }) }
-
-func (p *Pool) closeIf(match func(Key) bool) {
-	p.mu.Lock()
+func (p *Pool) Close() {
 	var closing []*Member
-	for key, m := range p.members {
-		if match(key) {
-			closing = append(closing, m)
-			delete(p.members, key)
-		}
+	p.mu.Lock()
+	for of := range p.pods {
+		closing = append(closing, p.remove(of, nil)...)
 	}
-	maps.DeleteFunc(p.hearing, func(key Key, _ hearing) bool { return match(key) })
 	p.mu.Unlock()
-	for _, m := range closing {
+	closeAll(closing)
+}
+
+// remove drops the pods of a cluster that are not in keep, and returns their
+// connections. The caller holds the lock.
+func (p *Pool) remove(of cluster, keep map[Key]bool) []*Member {
+	var removed []*Member
+	for key, known := range p.pods[of] {
+		if keep[key] {
+			continue
+		}
+		if known.member != nil {
+			removed = append(removed, known.member)
+		}
+		delete(p.pods[of], key)
+	}
+	if len(p.pods[of]) == 0 {
+		delete(p.pods, of)
+	}
+	return removed
+}
+
+func closeAll(members []*Member) {
+	for _, m := range members {
 		m.close()
 	}
 }
