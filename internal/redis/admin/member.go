@@ -160,17 +160,23 @@ func (m *Member) close() {
 	m.end()
 }
 
-// watch asks the process for its replication state now and then, tells of a
-// change, and gives up a process that is silent.
+// watch asks the process for its replication state once it was not heard for a
+// while, tells of a change, and gives up a process that is silent.
 func (m *Member) watch() {
-	ticker := time.NewTicker(probeInterval)
-	defer ticker.Stop()
+	timer := time.NewTimer(probeInterval)
+	defer timer.Stop()
 	for {
 		select {
 		case <-m.done:
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
+		if heard := m.pool.SilentFor(m.key); heard < probeInterval {
+			// A pass has asked meanwhile, and saw what there is to see.
+			timer.Reset(probeInterval - heard)
+			continue
+		}
+		timer.Reset(probeInterval)
 		before := m.state.Load()
 		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout) //nolint:forbidigo // The watch outlives every pass.
 		_, err := m.info(ctx)
