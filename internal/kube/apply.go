@@ -38,15 +38,16 @@ type Applier struct {
 	Live client.Reader
 	// Owner controls the children.
 	Owner client.Object
-	// Written remembers the last write of each child between passes, so that a
-	// cache that is behind does not lead to a second one.
+	// Written remembers between passes at which version each child was last seen or
+	// made as wanted, so that a cache that is behind does not lead to a second
+	// write, and what has not changed is not compared again.
 	Written Writes
 }
 
-// Writes holds what was written last, by kind and name.
+// Writes holds what each child was last, by kind and name.
 type Writes map[string]Write
 
-// Write is one write of a child.
+// Write is a child as it was wanted: the hash of that and the version that has it.
 type Write struct{ Hash, ResourceVersion string }
 
 // Older says that one resource version is older than another: within one
@@ -91,7 +92,8 @@ func (a *Applier) ApplyTo(ctx context.Context, wanted any, current client.Object
 	if !found {
 		return Created, a.write(ctx, desired, what, false)
 	}
-	if last := a.Written[what]; last.Hash == hash(desired) && Older(current.GetResourceVersion(), last.ResourceVersion) {
+	version := current.GetResourceVersion()
+	if last := a.Written[what]; last.Hash == hash(desired) && (version == last.ResourceVersion || Older(version, last.ResourceVersion)) {
 		return Unchanged, nil
 	}
 	if err := a.taken(current); err != nil {
@@ -102,6 +104,7 @@ func (a *Applier) ApplyTo(ctx context.Context, wanted any, current client.Object
 		return Unchanged, fmt.Errorf("compare %s: %w", what, err)
 	}
 	if same {
+		a.Written[what] = Write{Hash: hash(desired), ResourceVersion: version}
 		return Unchanged, nil
 	}
 	// The UID makes the write fail, rather than create, if the object was
