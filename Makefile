@@ -120,8 +120,13 @@ test-e2e: bin/cluster ## tests of the operator on a real Kubernetes, removed aft
 ONLY ?=
 OUT  ?=
 
-bench: deploy ## run benchmarks: ONLY=name,… OUT=file.json
-	@go run $(if $(in-cluster),-exec '$(in-cluster)') ./test/bench -only '$(ONLY)' -out '$(OUT)'
+# noop-rate brings an API server of its own; alone it needs no cluster.
+standalone = $(filter noop-rate,$(ONLY))
+apiserver  = $(if $(ONLY),$(findstring noop-rate,$(ONLY)),all)
+
+bench: $(if $(standalone),,deploy) $(if $(apiserver),bin/cluster) ## run benchmarks: ONLY=name,… OUT=file.json
+	@$(if $(apiserver),export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes);) \
+	go run $(if $(standalone),,$(if $(in-cluster),-exec '$(in-cluster)')) ./test/bench -only '$(ONLY)' -out '$(OUT)'
 
 ##@ Embedded Kubernetes
 
