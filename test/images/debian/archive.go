@@ -48,9 +48,10 @@ func Open(ctx context.Context, dir, suite string) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	// No package counts as installed: so downloads bring the whole closure.
+	// No package counts as installed: so downloads bring the whole closure. The
+	// files are for all to read, as apt drops to a user of its own.
 	for name, content := range map[string][]byte{"debian.sources": sources, "apt.conf": config, "state/status": nil} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil { //nolint:gosec // apt's sandbox user reads it
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return nil, fmt.Errorf("configure apt for %s: %w", suite, err)
 		}
 	}

@@ -74,8 +74,8 @@ func archive(entry control.Paragraph) bool {
 func moved(suites, from, to string) []string {
 	var out []string
 	for suite := range strings.FieldsSeq(suites) {
-		switch rest, ok := strings.CutPrefix(suite, from); {
-		case ok && slices.Contains([]string{"", "-updates", "-security"}, rest):
+		rest, ok := strings.CutPrefix(suite, from)
+		if ok && slices.Contains([]string{"", "-updates", "-security"}, rest) {
 			out = append(out, to+rest)
 		}
 	}
@@ -97,7 +97,7 @@ func readSources(etc string) ([]control.Paragraph, error) {
 		default: // apt ignores it, too
 			continue
 		}
-		content, err := os.ReadFile(file) //nolint:gosec // the machine's own configuration
+		content, err := os.ReadFile(file)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

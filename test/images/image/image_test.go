@@ -55,7 +55,7 @@ func build(t *testing.T, store Store, image reference.Image) Built {
 func files(t *testing.T, image v1.Image, visit func(*tar.Header, io.Reader)) map[string]*tar.Header {
 	t.Helper()
 	content := mutate.Extract(image)
-	defer content.Close()
+	defer func() { _ = content.Close() }() // only read
 	headers := map[string]*tar.Header{}
 	for archive := tar.NewReader(content); ; {
 		header, err := archive.Next()

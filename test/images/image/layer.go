@@ -74,7 +74,7 @@ func add(archive *tar.Writer, name, file string, entry fs.DirEntry) error {
 		}
 	case 0:
 		header.Typeflag = tar.TypeReg
-		if content, err = os.ReadFile(file); err != nil { //nolint:gosec // below the directory
+		if content, err = os.ReadFile(file); err != nil {
 			return err
 		}
 		header.Size = int64(len(content))

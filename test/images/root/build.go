@@ -91,7 +91,7 @@ func (b *builder) skeleton(recipe Recipe) error {
 		"etc/group":         fmt.Sprintf("root:x:0:\n%s:x:%d:\nnogroup:x:65534:\n", user, GroupID),
 		"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 	} {
-		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o644); err != nil { //nolint:gosec // read by all users
+		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(content), 0o644); err != nil {
 			return fmt.Errorf("write /%s: %w", name, err)
 		}
 	}
@@ -238,7 +238,7 @@ func (b *builder) wrap(recipe Recipe, dir string) error {
 	}
 	for _, program := range programs {
 		script := fmt.Sprintf(wrapper, interpreter(binary), path.Base(path.Dir(libc)), program.Name())
-		if err := os.WriteFile(filepath.Join(dir, program.Name()), []byte(script), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(dir, program.Name()), []byte(script), 0o755); err != nil {
 			return fmt.Errorf("write the wrapper of %s: %w", program.Name(), err)
 		}
 	}

@@ -143,7 +143,7 @@ func (s Store) make(ctx context.Context, scratch string, archive *debian.Archive
 	}
 	content, err := json.MarshalIndent(made.Versions, "", "  ")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(made.Dir, "versions.json"), append(content, '\n'), 0o644) //nolint:gosec // not secret
+		err = os.WriteFile(filepath.Join(made.Dir, "versions.json"), append(content, '\n'), 0o644)
 	}
 	if err != nil {
 		return Root{}, fmt.Errorf("write versions.json: %w", err)
@@ -170,7 +170,7 @@ func (s Store) publish(scratch string, made Root) (Root, error) {
 }
 
 func (s Store) lock() (unlock func(), err error) {
-	file, err := os.OpenFile(filepath.Join(s.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // empty
+	file, err := os.OpenFile(filepath.Join(s.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock: %w", err)
 	}
@@ -194,7 +194,7 @@ func describe(recipe Recipe, packages []debian.Package, used map[string]bool) (V
 	}
 	versions.Version, _, _ = strings.Cut(parsed.Version, "+") // 8.1.1+dfsg1
 	if series := strings.TrimPrefix(recipe.Name, string(recipe.Flavour)+"-"); !strings.HasPrefix(versions.Version, series+".") {
-		return Versions{}, fmt.Errorf("Debian %s has %s %s, not a version %s", recipe.Suite, recipe.Flavour, versions.Version, series)
+		return Versions{}, fmt.Errorf("%s in Debian %s is version %s, not %s: the suite or the name of the recipe is wrong", recipe.Flavour, recipe.Suite, versions.Version, series)
 	}
 	return versions, nil
 }
