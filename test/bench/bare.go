@@ -46,8 +46,8 @@ func createVersusBare(ctx context.Context, s *suite, n int) ([]result, error) {
 	total := func(c creation) time.Duration { return c.total }
 	ready := func(c creation) time.Duration { return c.ready }
 	return []result{
-		comparison("ms, create → Ready; value is the ratio", each(ours, total), each(bare, total), 1.15),
-		comparison("ms, last container running → Ready; value is the ratio", each(ours, ready), each(bare, ready), 1.15),
+		comparison("ms, create → Ready; value is the ratio", each(ours, total), each(bare, total)),
+		comparison("ms, last container running → Ready; value is the ratio", each(ours, ready), each(bare, ready)),
 	}, s.delete(ctx, model)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"seang.org/operator/test/e2e/audit"
@@ -88,15 +89,7 @@ func createWrites(ctx context.Context, s *suite, n int) ([]result, error) {
 }
 
 func (s *suite) writesOfCreate(ctx context.Context, persistent bool) ([]audit.Request, error) {
-	from, err := s.log.End()
-	if err != nil {
-		return nil, err
-	}
-	cluster, err := s.createReady(ctx, persistent)
-	if err != nil {
-		return nil, err
-	}
-	writes, _, err := s.settle(ctx, from)
+	cluster, writes, err := s.createSettled(ctx, persistent)
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +110,9 @@ func summary(writes []audit.Request) string {
 		}
 		count[what]++
 	}
-	text := ""
+	var text strings.Builder
 	for _, what := range order {
-		text += fmt.Sprintf(", %d × %s", count[what], what)
+		fmt.Fprintf(&text, ", %d × %s", count[what], what)
 	}
-	return text
+	return text.String()
 }

@@ -91,7 +91,7 @@ func choose(only, n string) ([]benchmark, error) {
 	number := 0
 	if n != "" {
 		if number, err = strconv.Atoi(n); err != nil || number < 1 {
-			return nil, fmt.Errorf("N must be a whole number from 1, not %q", n)
+			return nil, fmt.Errorf("the environment variable N must be a whole number from 1, not %q", n)
 		}
 	}
 	var selected []benchmark

@@ -58,13 +58,16 @@ func median(r result) *float64  { return r.P50 }
 func p99(r result) *float64     { return r.P99 }
 func largest(r result) *float64 { return r.Max }
 
+// ratioTarget is how many times as long as without the operator anything may take.
+const ratioTarget = 1.15
+
 // comparison is a result of samples against samples that were taken in the same
-// run without the operator. The ratio of the medians is held against the target.
-func comparison(unit string, samples, floor []float64, target float64) result {
-	r := distribution(unit, samples, target, median)
+// run without the operator. The ratio of the medians is held against ratioTarget.
+func comparison(unit string, samples, floor []float64) result {
+	r := distribution(unit, samples, ratioTarget, median)
 	r.Floor = percentile(floor, 50)
 	ratio := round(*r.P50 / *r.Floor)
-	r.Ratio, r.Value, r.Holds = &ratio, ratio, ratio <= target
+	r.Ratio, r.Value, r.Holds = &ratio, ratio, ratio <= ratioTarget
 	return r
 }
 

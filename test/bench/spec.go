@@ -14,15 +14,8 @@ import (
 // specToWrite measures how long after a change of the spec the operator, which
 // was idle, has written the first child.
 func specToWrite(ctx context.Context, s *suite, n int) ([]result, error) {
-	from, err := s.log.End()
+	cluster, _, err := s.createSettled(ctx, false)
 	if err != nil {
-		return nil, err
-	}
-	cluster, err := s.createReady(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	if _, _, err := s.settle(ctx, from); err != nil {
 		return nil, err
 	}
 	var samples []float64
@@ -59,7 +52,7 @@ func (s *suite) change(ctx context.Context, cluster *v1alpha1.RedisCluster, valu
 	if err := s.awaitReady(ctx, cluster); err != nil {
 		return nil, err
 	}
-	if _, _, err := s.settle(ctx, from); err != nil {
+	if _, err := s.settle(ctx, from); err != nil {
 		return nil, err
 	}
 	return s.requests(from)

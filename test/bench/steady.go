@@ -44,7 +44,7 @@ func (s *suite) raise(ctx context.Context, size int) error {
 		}
 		s.fleet = append(s.fleet, cluster)
 	}
-	_, _, err = s.settle(ctx, from)
+	_, err = s.settle(ctx, from)
 	return err
 }
 

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/api/v1alpha1"
@@ -105,10 +104,10 @@ func (s *suite) create(ctx context.Context, persistent bool) (*v1alpha1.RedisClu
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("bench-%d", s.made)},
 		Spec: v1alpha1.RedisClusterSpec{Replicas: replicas, MemoryLimit: resource.MustParse("64Mi"), EnablePersistence: &persistent,
 			// Little, so that all clusters of a fleet are scheduled.
-			Resources: &v1alpha1.ResourcesSpec{CPU: &v1alpha1.CPUSpec{Request: ptr.To(resource.MustParse("10m"))}}},
+			Resources: &v1alpha1.ResourcesSpec{CPU: &v1alpha1.CPUSpec{Request: new(resource.MustParse("10m"))}}},
 	}
 	if persistent {
-		cluster.Spec.Storage = &v1alpha1.StorageSpec{Size: ptr.To(resource.MustParse("256Mi"))}
+		cluster.Spec.Storage = &v1alpha1.StorageSpec{Size: new(resource.MustParse("256Mi"))}
 	}
 	if err := s.api.Create(ctx, cluster); err != nil {
 		return nil, fmt.Errorf("create RedisCluster %s: %w", cluster.Name, err)
@@ -123,6 +122,21 @@ func (s *suite) createReady(ctx context.Context, persistent bool) (*v1alpha1.Red
 		return nil, err
 	}
 	return cluster, s.awaitReady(ctx, cluster)
+}
+
+// createSettled makes a cluster, waits until it is Ready and the operator idle
+// again, and returns also what the operator wrote for it.
+func (s *suite) createSettled(ctx context.Context, persistent bool) (*v1alpha1.RedisCluster, []audit.Request, error) {
+	from, err := s.log.End()
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := s.createReady(ctx, persistent)
+	if err != nil {
+		return nil, nil, err
+	}
+	writes, err := s.settle(ctx, from)
+	return cluster, writes, err
 }
 
 // awaitReady waits until the current spec is in force.
@@ -197,17 +211,19 @@ func (s *suite) requests(from audit.Position) ([]audit.Request, error) {
 	return here, nil
 }
 
-// settle waits until the operator has written nothing for a while, and returns
-// what it wrote since a position. That it is idle is no event: it is polled.
-func (s *suite) settle(ctx context.Context, from audit.Position) (writes, events []audit.Request, err error) {
+// settle waits until the operator has written nothing for a while, no Event
+// either, and returns what it wrote since a position but for Events. That it is idle is no event: it is polled.
+func (s *suite) settle(ctx context.Context, from audit.Position) ([]audit.Request, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the operator did not cease to write within %s", readyTimeout))
 	defer cancel()
+	var writes []audit.Request
 	last, since := -1, s.clock.Now()
-	err = wait.PollUntilContextCancel(ctx, quiet/10, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, quiet/10, true, func(context.Context) (bool, error) {
 		requests, err := s.requests(from)
 		if err != nil {
 			return false, err
 		}
+		var events []audit.Request
 		writes, events = audit.Writes(requests, operatorUser)
 		if count := len(writes) + len(events); count != last {
 			last, since = count, s.clock.Now()
@@ -215,7 +231,7 @@ func (s *suite) settle(ctx context.Context, from audit.Position) (writes, events
 		return s.clock.Since(since) >= quiet, nil
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("wait until the operator is idle: %w", errors.Join(err, context.Cause(ctx)))
+		return nil, fmt.Errorf("wait until the operator is idle: %w", errors.Join(err, context.Cause(ctx)))
 	}
-	return writes, events, nil
+	return writes, nil
 }
