@@ -78,9 +78,8 @@ tidy: ## fail if a go.mod or go.sum is not tidy
 vet: ## go vet in all modules
 	@$(call each-module,go vet ./...)
 
-# The module test/images has findings still: it joins when they are mended.
 lint: $(LINT) ## golangci-lint, with kube-api-linter on api/
-	@$(call each,. test/cluster,$(LINT) run -c $(CURDIR)/.golangci.yml ./...)
+	@$(call each,$(OWN),$(LINT) run -c $(CURDIR)/.golangci.yml ./...)
 
 $(LINT): | tools/go.sum
 	@echo 'building golangci-lint, once: takes some minutes'; go build -C tools -o $@ ./lint
