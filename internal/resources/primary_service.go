@@ -3,7 +3,6 @@ package resources
 import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 )
 
@@ -12,17 +11,11 @@ import (
 // has no say in it, since the operator alone decides who is primary. Without
 // a primary the pod name is empty, which no pod matches.
 func PrimaryService(in Input) *corev1ac.ServiceApplyConfiguration {
-	var want *v1alpha1.ServiceSpec
-	if in.Cluster.Spec.Service != nil {
-		want = in.Cluster.Spec.Service.Primary
-	}
-	kind, annotations := exposure(want)
 	spec := corev1ac.ServiceSpec().
-		WithType(kind).
 		WithPublishNotReadyAddresses(true).
 		WithSelector(map[string]string{
 			naming.LabelInstance: in.name(),
 			naming.LabelPodName:  in.Primary,
 		})
-	return service(in, naming.PrimaryService(in.name()), spec).WithAnnotations(annotations)
+	return exposed(in, naming.PrimaryService(in.name()), in.services().Primary, spec)
 }

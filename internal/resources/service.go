@@ -1,9 +1,12 @@
 package resources
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
@@ -21,13 +24,14 @@ func service(in Input, name string, spec *corev1ac.ServiceSpecApplyConfiguration
 			WithProtocol(corev1.ProtocolTCP)))
 }
 
-// exposure is how the user wants a Service to be exposed; want may be nil.
-func exposure(want *v1alpha1.ServiceSpec) (corev1.ServiceType, map[string]string) {
-	if want == nil {
-		return corev1.ServiceTypeClusterIP, nil
-	}
-	if want.Type == "" {
-		return corev1.ServiceTypeClusterIP, want.Annotations
-	}
-	return corev1.ServiceType(want.Type), want.Annotations
+// services says how the user wants the Services to be exposed.
+func (in Input) services() v1alpha1.ServicesSpec {
+	return ptr.Deref(in.Cluster.Spec.Service, v1alpha1.ServicesSpec{})
+}
+
+// exposed is a Service that is exposed as the user wants it; want may be nil.
+func exposed(in Input, name string, want *v1alpha1.ServiceSpec, spec *corev1ac.ServiceSpecApplyConfiguration) *corev1ac.ServiceApplyConfiguration {
+	exposure := ptr.Deref(want, v1alpha1.ServiceSpec{})
+	kind := cmp.Or(corev1.ServiceType(exposure.Type), corev1.ServiceTypeClusterIP)
+	return service(in, name, spec.WithType(kind)).WithAnnotations(exposure.Annotations)
 }
