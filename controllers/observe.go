@@ -127,7 +127,7 @@ func (s *scope) places() []plan.Member {
 		members = append(members, plan.Member{
 			Pod: name, PodUID: pod.UID, Ordinal: ordinal, IP: pod.Status.PodIP,
 			Leaving: !pod.DeletionTimestamp.IsZero(), Role: pod.Labels[naming.LabelRole],
-			Killed: pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= killGraceSeconds,
+			Killed:  pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= killGraceSeconds,
 			Trouble: podTrouble(pod),
 		})
 	}
