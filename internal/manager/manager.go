@@ -47,7 +47,7 @@ func Scheme() (*runtime.Scheme, error) {
 func Run(ctx context.Context, cfg *rest.Config, version string, o Options) error {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.Log)))
 	ctrl.Log.Info("the Redis operator starts", "version", version, "namespaces", o.Namespaces, "defaultImage", o.DefaultImage)
-	mgr, err := New(cfg, o)
+	mgr, err := New(cfg, o) //nolint:contextcheck // Indexes are made before anything runs.
 	if err != nil {
 		return err
 	}

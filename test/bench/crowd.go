@@ -64,7 +64,7 @@ func (c *crowd) create(ctx context.Context, n int) error {
 		cluster := &v1alpha1.RedisCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: crowdNamespace, Name: fmt.Sprintf("crowd-%d", i+1)},
 			Spec: v1alpha1.RedisClusterSpec{Replicas: replicas, MemoryLimit: resource.MustParse("64Mi"),
-				EnablePersistence: ptr.To(false)},
+				EnablePersistence: new(false)},
 		}
 		c.clusters = append(c.clusters, cluster)
 		group.Go(func() error {

@@ -56,7 +56,7 @@ func noopRate(ctx context.Context, s *suite, n int) (results []result, err error
 	defer cancel(nil)
 
 	writes := &writeCounter{}
-	operator, err := operate(server.Config, writes)
+	operator, err := operate(server.Config, writes) //nolint:contextcheck // Indexes are made before anything runs.
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (p *Pool) SilentFor(key Key) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.pods[clusterOf(key)][key]; known != nil && !known.heard.IsZero() {
-		return time.Since(known.heard)
+		return time.Since(known.heard) //nolint:forbidigo // A fact of the connection, not of a pass.
 	}
 	return 0
 }
@@ -103,7 +103,7 @@ func (p *Pool) heard(key Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.pod(key)
-	known.heard, known.silent = time.Now(), false
+	known.heard, known.silent = time.Now(), false //nolint:forbidigo // A fact of the connection, not of a pass.
 }
 
 func (p *Pool) silent(key Key) {
