@@ -73,10 +73,12 @@ const retryInterval = 20 * time.Second
 // operator decides when a pod is replaced.
 func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *scope) error {
 	in := s.input()
+	in.Image, in.StorageSize = s.image(), s.storageSize()
+	template := s.template()
 	if s.statefulSet != nil {
 		// A cluster that never had a primary has nothing to lose: its pods may
 		// be made anew. Any other keeps them.
-		if s.unsupported = s.needsRoll(); s.unsupported != nil && s.cluster.Status.Record != nil {
+		if s.unsupported = s.needsRoll(template); s.unsupported != nil && s.cluster.Status.Record != nil {
 			return nil
 		}
 		s.unsupported = nil
@@ -89,7 +91,7 @@ func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *sc
 	if err != nil {
 		return err
 	}
-	wanted.WithAnnotations(map[string]string{naming.AnnotationTemplate: s.templateParts()})
+	wanted.WithAnnotations(map[string]string{naming.AnnotationTemplate: encoded(template)})
 	if s.podsMissing() {
 		if s.missing = r.missingPods(ctx, s); s.missing != "" {
 			// The StatefulSet controller backs off for minutes; a change of the
@@ -100,16 +102,15 @@ func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *sc
 	return r.child(ctx, s, wanted, &appsv1.StatefulSet{})
 }
 
-// input is what the builders of child objects need.
+// input is what the builders of child objects need; what only that of the
+// StatefulSet needs is added there.
 func (s *scope) input() resources.Input {
 	return resources.Input{
 		Cluster:     s.cluster,
-		Image:       s.image(),
 		Primary:     s.primaryPod(),
 		Replicas:    s.cluster.Spec.Replicas,
 		Persistent:  s.persistent(),
 		MemoryLimit: *resource.NewQuantity(s.limit, resource.BinarySI),
-		StorageSize: s.storageSize(),
 	}
 }
 

@@ -14,10 +14,10 @@ import (
 	"seang.org/operator/internal/status"
 )
 
-// template returns, by the name of the field, each part of the spec that can
-// only change with a new pod. What the operator's version adds is not in it: an
-// upgrade of the operator replaces no pod.
-func (s *scope) template() map[string]any {
+// template returns, by the name of the field, the hash of each part of the spec
+// that can only change with a new pod. What the operator's version adds is not in
+// it: an upgrade of the operator replaces no pod.
+func (s *scope) template() map[string]string {
 	spec := s.cluster.Spec
 	parts := map[string]any{
 		"image":             spec.Image,
@@ -29,33 +29,29 @@ func (s *scope) template() map[string]any {
 	if spec.Storage != nil && spec.Storage.Size != nil {
 		parts["storage"] = spec.Storage.Size.Value()
 	}
-	return parts
-}
-
-// templateParts is the annotation that remembers the template of a StatefulSet.
-func (s *scope) templateParts() string {
 	hashes := map[string]string{}
-	for name, part := range s.template() {
+	for name, part := range parts {
 		hashes[name] = partHash(part)
 	}
-	text, err := json.Marshal(hashes)
-	if err != nil {
-		return ""
-	}
-	return string(text)
+	return hashes
 }
 
 func partHash(part any) string {
+	sum := sha256.Sum256([]byte(encoded(part)))
+	return hex.EncodeToString(sum[:4])
+}
+
+// encoded is a part of the spec, or what is remembered of it, as JSON.
+func encoded(part any) string {
 	text, err := json.Marshal(part)
 	if err != nil {
 		return "" // Only types of our API, which all encode.
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:4])
+	return string(text)
 }
 
-// rememberedParts are the hashes of the parts that the StatefulSet was made from.
-func (s *scope) rememberedParts() map[string]string {
+// rememberedTemplate is the template that the StatefulSet was made from.
+func (s *scope) rememberedTemplate() map[string]string {
 	parts := map[string]string{}
 	if s.statefulSet == nil || json.Unmarshal([]byte(s.statefulSet.Annotations[naming.AnnotationTemplate]), &parts) != nil {
 		return nil
@@ -63,21 +59,20 @@ func (s *scope) rememberedParts() map[string]string {
 	return parts
 }
 
-// needsRoll names the parts of the spec that differ from those that the pods
-// were made from; nil if none.
-func (s *scope) needsRoll() *status.Problem {
-	have := s.rememberedParts()
+// needsRoll names the parts of the wanted template that differ from those that
+// the pods were made from; nil if none.
+func (s *scope) needsRoll(want map[string]string) *status.Problem {
+	have := s.rememberedTemplate()
 	if have == nil {
 		return nil
 	}
-	want := s.template()
 	var changed []string
-	for name, part := range want {
-		if have[name] != partHash(part) {
+	for name, hash := range want {
+		if have[name] != hash {
 			changed = append(changed, "spec."+name)
 		}
 	}
-	if have["storage"] != "" && want["storage"] == nil {
+	if have["storage"] != "" && want["storage"] == "" {
 		changed = append(changed, "spec.storage")
 	}
 	if len(changed) == 0 {
@@ -94,7 +89,7 @@ func (s *scope) image() string {
 	if s.cluster.Spec.Image != "" {
 		return s.cluster.Spec.Image
 	}
-	if s.rememberedParts()["image"] == partHash("") {
+	if s.rememberedTemplate()["image"] == partHash("") {
 		for _, container := range s.statefulSet.Spec.Template.Spec.Containers {
 			if container.Name == naming.ContainerRedis {
 				return container.Image
