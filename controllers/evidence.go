@@ -10,6 +10,7 @@ import (
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis"
+	"seang.org/operator/internal/redis/admin"
 	"seang.org/operator/internal/redis/plan"
 )
 
@@ -70,11 +71,13 @@ func (s *scope) recordedPrimary(record *v1alpha1.Record) *plan.Member {
 
 // clocks measures how long the primary is silent and its replicas detached. The
 // silence begins when it was heard last, not when that was noticed.
-func (s *scope) clocks(record *v1alpha1.Record, heard time.Duration) {
+func (r *RedisClusterReconciler) clocks(s *scope) {
+	record := s.facts.Record
 	silent := record != nil && s.recordedPrimary(record) == nil
 	s.facts.SilentFor = since(&s.memory.silentSince, s.now, silent)
 	if silent {
-		s.facts.SilentFor = max(s.facts.SilentFor, heard)
+		key := admin.Key{Namespace: s.cluster.Namespace, Pod: record.Primary.Pod, UID: string(record.Primary.PodUID)}
+		s.facts.SilentFor = max(s.facts.SilentFor, r.Members.SilentFor(key))
 	}
 	s.facts.DetachedFor = since(&s.memory.detachedSince, s.now, s.facts.Detached())
 }

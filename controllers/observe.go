@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +50,8 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 	// What was read is of this moment at the earliest: a lease counted from the
 	// start of the pass would begin before the replicas were detached.
 	s.now = r.Clock.Now()
-	s.remember(claims, r.primarySilence(s))
+	s.remember(claims)
+	r.clocks(s)
 	s.decision = plan.Next(s.facts)
 	s.memory.syncing = slices.ContainsFunc(s.decision.Waits, func(w plan.Wait) bool { return w.Reason == v1alpha1.ReasonReplicaSyncing })
 	s.observed = true
@@ -195,7 +195,7 @@ func (r *RedisClusterReconciler) member(ctx context.Context, s *scope, pod strin
 }
 
 // remember updates what is kept between passes and adds it to the facts.
-func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim, silence time.Duration) {
+func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
 	memory, record := s.memory, s.facts.Record
 	for i := range s.facts.Members {
 		m := &s.facts.Members[i]
@@ -227,14 +227,4 @@ func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim, silenc
 		}
 		s.facts.Gone[uid] = p.proof
 	}
-	s.clocks(record, silence)
-}
-
-// primarySilence is how long ago the recorded primary was heard; 0 if it never was.
-func (r *RedisClusterReconciler) primarySilence(s *scope) time.Duration {
-	if s.facts.Record == nil {
-		return 0
-	}
-	id := s.facts.Record.Primary
-	return r.Members.SilentFor(admin.Key{Namespace: s.cluster.Namespace, Pod: id.Pod, UID: string(id.PodUID)})
 }

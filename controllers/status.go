@@ -22,7 +22,7 @@ func (r *RedisClusterReconciler) writeStatus(ctx context.Context, s *scope, pass
 	if apierrors.IsConflict(passErr) {
 		return passErr
 	}
-	s.explainMissingPods(s.missing)
+	s.explainMissingPods()
 	before := s.cluster
 	next := before.DeepCopy()
 	next.Status = status.Compute(s.statusInput(passErr))
@@ -87,13 +87,13 @@ func (s *scope) podsMissing() bool {
 
 // explainMissingPods adds what the StatefulSet says to the wait for pods that
 // do not exist.
-func (s *scope) explainMissingPods(why string) {
-	if why == "" {
+func (s *scope) explainMissingPods() {
+	if s.missing == "" {
 		return
 	}
 	for i := range s.decision.Waits {
 		if w := &s.decision.Waits[i]; w.Reason == v1alpha1.ReasonScaling {
-			w.Reason, w.Message = v1alpha1.ReasonPodsNotCreated, w.Message+": "+why
+			w.Reason, w.Message = v1alpha1.ReasonPodsNotCreated, w.Message+": "+s.missing
 		}
 	}
 }
