@@ -35,13 +35,13 @@ const (
 )
 
 // SetupWithManager makes the manager run the reconciler.
-func (r *RedisClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *RedisClusterReconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.memories = newMemories()
 	r.secrets = &secretReader{Reader: r.Live, clock: r.Clock, read: map[types.NamespacedName]secretRead{}}
 	r.Wake = make(chan event.TypedGenericEvent[*v1alpha1.RedisCluster], wakeBuffer)
 	r.Members = admin.NewPool(r.wake)
 	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), kind, indexCluster, clusterName); err != nil {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, indexCluster, clusterName); err != nil {
 			return fmt.Errorf("index %T by cluster: %w", kind, err)
 		}
 	}

@@ -28,7 +28,7 @@ var logOnce sync.Once
 func operate(t *testing.T, server *apiserver.Server, namespace string) (stop func()) {
 	t.Helper()
 	logOnce.Do(func() { ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr))) })
-	mgr, err := manager.New(server.Config, manager.Options{
+	mgr, err := manager.New(t.Context(), server.Config, manager.Options{
 		MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{namespace}, DefaultImage: "redis:test", SkipNameValidation: true})
 	if err != nil {
 		t.Fatalf("make the manager: %v", err)

@@ -47,7 +47,7 @@ func Scheme() (*runtime.Scheme, error) {
 func Run(ctx context.Context, cfg *rest.Config, version string, o Options) error {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.Log)))
 	ctrl.Log.Info("the Redis operator starts", "version", version, "namespaces", o.Namespaces, "defaultImage", o.DefaultImage)
-	mgr, err := New(cfg, o) //nolint:contextcheck // Indexes are made before anything runs.
+	mgr, err := New(ctx, cfg, o)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ type Operator struct {
 }
 
 // New returns an operator that is ready to start.
-func New(cfg *rest.Config, o Options) (*Operator, error) {
+func New(ctx context.Context, cfg *rest.Config, o Options) (*Operator, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, fmt.Errorf("register the kinds: %w", err)
@@ -94,7 +94,7 @@ func New(cfg *rest.Config, o Options) (*Operator, error) {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
 		Recorder: mgr.GetEventRecorder(naming.Operator), Clock: clock.RealClock{}, DefaultImage: o.DefaultImage,
 	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
+	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the controller: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"seang.org/operator/test/e2e/audit"
+	"seang.org/operator/test/e2e/kubeapi"
 )
 
 func TestPercentilesAreByNearestRank(t *testing.T) {
@@ -166,7 +167,7 @@ func TestTheLastContainerRunsWhenItsKubeletFirstSaysSo(t *testing.T) {
 }
 
 func operator(verb, resource, subresource, object string, ms int) audit.Request {
-	return audit.Request{User: operatorUser, Verb: verb, Resource: resource, Subresource: subresource, Name: "a", Code: 200, At: at(ms),
+	return audit.Request{User: kubeapi.OperatorUser, Verb: verb, Resource: resource, Subresource: subresource, Name: "a", Code: 200, At: at(ms),
 		Object: json.RawMessage(object)}
 }
 

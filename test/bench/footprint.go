@@ -61,7 +61,7 @@ func footprint(ctx context.Context, s *suite, n int) ([]result, error) {
 // leader is the operator's pod that holds the Lease.
 func (s *suite) leader(ctx context.Context) (*corev1.Pod, error) {
 	lease := &coordinationv1.Lease{}
-	if err := s.api.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: naming.LeaderElectionID}, lease); err != nil {
+	if err := s.api.Get(ctx, client.ObjectKey{Namespace: kubeapi.OperatorNamespace, Name: naming.LeaderElectionID}, lease); err != nil {
 		return nil, fmt.Errorf("read the operator's Lease: %w", err)
 	}
 	name, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")

@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/audit"
+	"seang.org/operator/test/e2e/kubeapi"
 )
 
 // runningAt is when the API server had answered the kubelet's status patch that
@@ -58,7 +60,7 @@ func saysRunning(r audit.Request) (bool, error) {
 // a RedisCluster with Ready=True.
 func readyAt(requests []audit.Request, cluster string) (time.Time, error) {
 	for _, r := range requests {
-		if r.User != operatorUser || r.Resource != "redisclusters" || r.Subresource != "status" || r.Name != cluster || r.Code >= http.StatusMultipleChoices {
+		if r.User != kubeapi.OperatorUser || r.Resource != "redisclusters" || r.Subresource != "status" || r.Name != cluster || r.Code >= http.StatusMultipleChoices {
 			continue
 		}
 		var sent v1alpha1.RedisCluster
@@ -77,10 +79,10 @@ func readyAt(requests []audit.Request, cluster string) (time.Time, error) {
 // the change of an idle cluster.
 func firstChildWrite(requests []audit.Request, cluster string) (time.Duration, error) {
 	changed := slices.IndexFunc(requests, func(r audit.Request) bool {
-		return r.User != operatorUser && r.Resource == "redisclusters" && r.Subresource == "" && r.Name == cluster &&
+		return r.User != kubeapi.OperatorUser && r.Resource == "redisclusters" && r.Subresource == "" && r.Name == cluster &&
 			(r.Verb == "patch" || r.Verb == "update")
 	})
-	writes, _ := audit.Writes(requests, operatorUser)
+	writes, _ := audit.Writes(requests, kubeapi.OperatorUser)
 	child := slices.IndexFunc(writes, func(r audit.Request) bool { return r.Resource != "redisclusters" })
 	if changed < 0 || child < 0 {
 		return 0, fmt.Errorf("the audit log does not show that the spec of RedisCluster %s changed and the operator wrote a child then", cluster)
@@ -103,7 +105,7 @@ func conflicts(writes []audit.Request) int {
 func members(statefulSet string) []string {
 	var names []string
 	for i := range replicas + 1 {
-		names = append(names, fmt.Sprintf("%s-%d", statefulSet, i))
+		names = append(names, naming.Pod(statefulSet, i))
 	}
 	return names
 }

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -56,7 +54,7 @@ func noopRate(ctx context.Context, s *suite, n int) (results []result, err error
 	defer cancel(nil)
 
 	writes := &writeCounter{}
-	operator, err := operate(server.Config, writes) //nolint:contextcheck // Indexes are made before anything runs.
+	operator, err := operate(ctx, server.Config, writes)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +68,7 @@ func noopRate(ctx context.Context, s *suite, n int) (results []result, err error
 	if err := c.raise(ctx, n); err != nil {
 		return nil, err
 	}
-	if err := writes.settle(ctx, s.clock); err != nil {
+	if err := s.awaitQuiet(ctx, func() (int, error) { return int(writes.count.Load()), nil }); err != nil {
 		return nil, err
 	}
 	s.say("%d clusters of 1 + %d members Ready and quiet after %.0f s and %d writes", n, replicas, s.clock.Since(began).Seconds(), writes.count.Load())
@@ -132,12 +130,12 @@ func (s *suite) startProfile() (stop func(), err error) {
 }
 
 // operate makes the operator as it runs in production, but for its logs.
-func operate(config *rest.Config, writes *writeCounter) (*manager.Operator, error) {
+func operate(ctx context.Context, config *rest.Config, writes *writeCounter) (*manager.Operator, error) {
 	ctrl.SetLogger(zap.New(zap.WriteTo(io.Discard)))
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // As ctrl.GetConfig has it.
 	config.Wrap(writes.wrap)
-	return manager.New(config, manager.Options{MetricsAddress: "0", HealthAddress: "0", DefaultImage: "redis:8.0"})
+	return manager.New(ctx, config, manager.Options{MetricsAddress: "0", HealthAddress: "0", DefaultImage: "redis:8.0"})
 }
 
 // writeCounter counts the requests of a client that are not reads.
@@ -155,24 +153,6 @@ func (w *writeCounter) wrap(next http.RoundTripper) http.RoundTripper {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
-
-// settle waits until nothing was written for a while. That is no event: it is
-// polled.
-func (w *writeCounter) settle(ctx context.Context, clock clock.Clock) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the operator did not cease to write within %s", readyTimeout))
-	defer cancel()
-	last, since := w.count.Load(), clock.Now()
-	err := wait.PollUntilContextCancel(ctx, quiet/10, true, func(context.Context) (bool, error) {
-		if count := w.count.Load(); count != last {
-			last, since = count, clock.Now()
-		}
-		return clock.Since(since) >= quiet, nil
-	})
-	if err != nil {
-		return fmt.Errorf("wait until the operator is idle: %w", context.Cause(ctx))
-	}
-	return nil
-}
 
 // passes returns how often the operator's reconciler ran, and how often with an
 // error.

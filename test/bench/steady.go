@@ -79,7 +79,7 @@ func steadyWrites(ctx context.Context, s *suite, n int) ([]result, error) {
 		if err != nil {
 			return results, err
 		}
-		writes, events := audit.Writes(requests, operatorUser)
+		writes, events := audit.Writes(requests, kubeapi.OperatorUser)
 		s.say("%s, %d clusters: %d and %d Events%s", phase.unit, len(s.fleet), len(writes), len(events), summary(writes))
 		results = append(results, figure(phase.unit, len(s.fleet), float64(len(writes)+len(events)), 0))
 	}
@@ -99,11 +99,11 @@ func (s *suite) pass(ctx context.Context, d time.Duration) error {
 // operatorPods are those of the operator's Deployment.
 func (s *suite) operatorPods(ctx context.Context) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	if err := s.api.List(ctx, list, client.InNamespace(operatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+	if err := s.api.List(ctx, list, client.InNamespace(kubeapi.OperatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
 		return nil, fmt.Errorf("list the operator's pods: %w", err)
 	}
 	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("no pod of the operator in namespace %s: install it with make deploy", operatorNamespace)
+		return nil, fmt.Errorf("no pod of the operator in namespace %s: install it with make deploy", kubeapi.OperatorNamespace)
 	}
 	return list.Items, nil
 }
@@ -126,7 +126,7 @@ func (s *suite) restartOperator(ctx context.Context) error {
 			return err
 		}
 	}
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: operatorDeployment}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kubeapi.OperatorNamespace, Name: kubeapi.OperatorDeployment}}
 	return kubeapi.Await(ctx, s.api, deployment, func(d *appsv1.Deployment) (bool, error) {
 		return d.Status.AvailableReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, nil
 	})

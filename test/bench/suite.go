@@ -22,13 +22,6 @@ import (
 	"seang.org/operator/test/e2e/kubeapi"
 )
 
-// Where the operator is, as config/default installs it.
-const (
-	operatorNamespace  = "redis-operator-system"
-	operatorDeployment = "redis-operator-controller-manager"
-	operatorUser       = "system:serviceaccount:" + operatorNamespace + ":" + operatorDeployment
-)
-
 const (
 	// replicas of each cluster, so that it is one of 1 + 2 members.
 	replicas = 2
@@ -211,27 +204,40 @@ func (s *suite) requests(from audit.Position) ([]audit.Request, error) {
 	return here, nil
 }
 
-// settle waits until the operator has written nothing for a while, no Event
-// either, and returns what it wrote since a position but for Events. That it is idle is no event: it is polled.
+// settle waits until the operator is idle, and returns what it wrote since a
+// position but for Events.
 func (s *suite) settle(ctx context.Context, from audit.Position) ([]audit.Request, error) {
+	var writes []audit.Request
+	err := s.awaitQuiet(ctx, func() (int, error) {
+		requests, err := s.requests(from)
+		if err != nil {
+			return 0, err
+		}
+		var events []audit.Request
+		writes, events = audit.Writes(requests, kubeapi.OperatorUser)
+		return len(writes) + len(events), nil
+	})
+	return writes, err
+}
+
+// awaitQuiet waits until what is counted has not grown for a while. That is no
+// event: it is polled.
+func (s *suite) awaitQuiet(ctx context.Context, count func() (int, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the operator did not cease to write within %s", readyTimeout))
 	defer cancel()
-	var writes []audit.Request
 	last, since := -1, s.clock.Now()
 	err := wait.PollUntilContextCancel(ctx, quiet/10, true, func(context.Context) (bool, error) {
-		requests, err := s.requests(from)
+		now, err := count()
 		if err != nil {
 			return false, err
 		}
-		var events []audit.Request
-		writes, events = audit.Writes(requests, operatorUser)
-		if count := len(writes) + len(events); count != last {
-			last, since = count, s.clock.Now()
+		if now != last {
+			last, since = now, s.clock.Now()
 		}
 		return s.clock.Since(since) >= quiet, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("wait until the operator is idle: %w", errors.Join(err, context.Cause(ctx)))
+		return fmt.Errorf("wait until the operator is idle: %w", errors.Join(err, context.Cause(ctx)))
 	}
-	return writes, nil
+	return nil
 }

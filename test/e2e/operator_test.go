@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/kubeapi"
 )
 
@@ -28,7 +29,7 @@ import (
 func operatorPods(ctx context.Context) []corev1.Pod {
 	GinkgoHelper()
 	list := &corev1.PodList{}
-	Expect(api.List(ctx, list, client.InNamespace(operatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"})).To(Succeed())
+	Expect(api.List(ctx, list, client.InNamespace(kubeapi.OperatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"})).To(Succeed())
 	return list.Items
 }
 
@@ -37,7 +38,7 @@ func awaitOperator(ctx context.Context) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the operator is not available within %s", startTimeout))
 	defer cancel()
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: operatorDeployment}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kubeapi.OperatorNamespace, Name: kubeapi.OperatorDeployment}}
 	Expect(kubeapi.Await(ctx, api, deployment, func(d *appsv1.Deployment) (bool, error) {
 		return d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas == *d.Spec.Replicas &&
 			d.Status.UpdatedReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, nil
@@ -48,7 +49,7 @@ func awaitOperator(ctx context.Context) {
 func leader(ctx context.Context) string {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: leaseName}, lease)).To(Succeed())
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: kubeapi.OperatorNamespace, Name: naming.LeaderElectionID}, lease)).To(Succeed())
 	pod, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
 	return pod
 }
@@ -56,7 +57,7 @@ func leader(ctx context.Context) string {
 // awaitLeader waits until another pod than the given one leads.
 func awaitLeader(ctx context.Context, other string) {
 	GinkgoHelper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: leaseName}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: kubeapi.OperatorNamespace, Name: naming.LeaderElectionID}}
 	Expect(kubeapi.Await(ctx, api, lease, func(l *coordinationv1.Lease) (bool, error) {
 		holder, _, _ := strings.Cut(ptr.Deref(l.Spec.HolderIdentity, ""), "_")
 		return holder != "" && holder != other, nil
@@ -67,7 +68,7 @@ func awaitLeader(ctx context.Context, other string) {
 func metricsURLs(ctx context.Context) []string {
 	GinkgoHelper()
 	service := &corev1.Service{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: metricsService}, service)).To(Succeed())
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: kubeapi.OperatorNamespace, Name: metricsService}, service)).To(Succeed())
 	var urls []string
 	for _, pod := range operatorPods(ctx) {
 		urls = append(urls, fmt.Sprintf("https://%s:%d/metrics", pod.Status.PodIP, service.Spec.Ports[0].Port))

@@ -18,18 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/audit"
 	"seang.org/operator/test/e2e/kubeapi"
 )
 
-// Where the operator is, as config/default installs it.
+// What config/default installs for those who read the metrics.
 const (
-	operatorNamespace  = "redis-operator-system"
-	operatorDeployment = "redis-operator-controller-manager"
-	operatorUser       = "system:serviceaccount:" + operatorNamespace + ":" + operatorDeployment
-	metricsService     = operatorDeployment + "-metrics"
-	metricsRole        = "redis-operator-metrics-reader"
-	leaseName          = "redis-operator-lease.seang.org"
+	metricsService = kubeapi.OperatorDeployment + "-metrics"
+	metricsRole    = "redis-operator-metrics-reader"
 )
 
 // envAuditLog is the path of the API server's audit log, if it can be read.
@@ -93,11 +90,11 @@ func writesSince(from audit.Position, in string) (writes, events []audit.Request
 	Expect(err).NotTo(HaveOccurred())
 	var here []audit.Request
 	for _, r := range requests {
-		if (in == "" || r.Namespace == in) && !strings.HasPrefix(r.Name, leaseName) {
+		if (in == "" || r.Namespace == in) && !strings.HasPrefix(r.Name, naming.LeaderElectionID) {
 			here = append(here, r)
 		}
 	}
-	return audit.Writes(here, operatorUser)
+	return audit.Writes(here, kubeapi.OperatorUser)
 }
 
 // auditPosition skips the spec where the audit log cannot be read.

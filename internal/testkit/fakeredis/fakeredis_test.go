@@ -113,20 +113,20 @@ func TestAFakeSaysWhatARealServerSays(t *testing.T) {
 		servers = append(servers, redisserver.Start(t, "redis-8.0", conf.Input{MemoryLimit: limit}).IP)
 	}
 	fake := fakes(t, 2)
-	// What differs from run to run; a servers primary counts its pings as offsets.
+	// What differs from run to run; a real primary counts its pings as offsets.
 	volatile := []cmp.Option{
 		cmpopts.IgnoreFields(redis.Info{}, "RunID", "ReplicationID", "SecondaryID", "PrimaryHost", "Offset", "UsedMemory", "Version"),
 		cmpopts.IgnoreFields(redis.Replica{}, "IP", "Offset", "Lag"),
 	}
 	if diff := cmp.Diff(info(t, connect(t, servers[0])), info(t, connect(t, fake[0])), volatile...); diff != "" {
-		t.Errorf("booted (-servers +fake):\n%s", diff)
+		t.Errorf("booted (-real +fake):\n%s", diff)
 	}
 	r, f := settle(t, servers[0], servers[1]), settle(t, fake[0], fake[1])
 	if diff := cmp.Diff(info(t, r.primary), info(t, f.primary), volatile...); diff != "" {
-		t.Errorf("primary (-servers +fake):\n%s", diff)
+		t.Errorf("primary (-real +fake):\n%s", diff)
 	}
 	if diff := cmp.Diff(info(t, r.replica), info(t, f.replica), volatile...); diff != "" {
-		t.Errorf("replica (-servers +fake):\n%s", diff)
+		t.Errorf("replica (-real +fake):\n%s", diff)
 	}
 }
 
