@@ -9,9 +9,7 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
-	"seang.org/operator/internal/redis"
 	"seang.org/operator/internal/redis/admin"
-	"seang.org/operator/internal/redis/plan"
 )
 
 // ended says that the kubelet reports every container of the pod terminated for
@@ -21,59 +19,11 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// setSyncTargets remembers, for each member seen to follow the primary, an
-// offset that the primary had then: once the member acknowledges it, it is in
-// sync (safety rule 3).
-func (s *scope) setSyncTargets(record *v1alpha1.Record) {
-	primary := s.recordedPrimary(record)
-	if primary == nil || primary.Info.Role != redis.RolePrimary {
-		return
-	}
-	for i := range s.facts.Members {
-		m := &s.facts.Members[i]
-		if m.Info == nil || m == primary {
-			continue
-		}
-		p := s.memory.pod(m.PodUID)
-		if m.Info.Role != redis.RoleReplica || m.Info.PrimaryHost != primary.IP || p.epoch != record.Epoch {
-			p.epoch, p.syncTarget = record.Epoch, 0
-		}
-		if p.syncTarget == 0 && m.Info.PrimaryHost == primary.IP {
-			p.syncTarget = syncTarget(record, primary, m)
-		}
-		m.SyncTarget = p.syncTarget
-	}
-}
-
-// syncTarget is the offset that proves the member in sync. The record proves it
-// for a process that was in sync before the operator restarted and whose link
-// still stands.
-func syncTarget(record *v1alpha1.Record, primary, m *plan.Member) int64 {
-	for _, h := range record.MayHold {
-		if h.InSync && h.MemberID == m.ID() && m.Info.LinkUp {
-			return 1
-		}
-	}
-	return max(primary.Info.Offset, 1)
-}
-
-func (s *scope) recordedPrimary(record *v1alpha1.Record) *plan.Member {
-	if record == nil {
-		return nil
-	}
-	for i := range s.facts.Members {
-		if m := &s.facts.Members[i]; m.Info != nil && m.ID() == record.Primary {
-			return m
-		}
-	}
-	return nil
-}
-
 // clocks measures how long the primary is silent and its replicas detached. The
 // silence begins when it was heard last, not when that was noticed.
 func (r *RedisClusterReconciler) clocks(s *scope) {
 	record := s.facts.Record
-	silent := record != nil && s.recordedPrimary(record) == nil
+	silent := s.facts.Silent()
 	s.facts.SilentFor = since(&s.memory.silentSince, s.now, silent)
 	if silent {
 		key := admin.Key{Namespace: s.cluster.Namespace, Pod: record.Primary.Pod, UID: string(record.Primary.PodUID)}

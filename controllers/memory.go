@@ -27,6 +27,8 @@ type memory struct {
 	claims map[types.UID]string
 	// pods by UID.
 	pods map[types.UID]*podMemory
+	// marks of the processes.
+	marks plan.Marks
 	// detachedSince is when every holder was first seen detached from the
 	// recorded primary; zero if one is not.
 	detachedSince time.Time
@@ -48,9 +50,6 @@ type podMemory struct {
 	proof plan.Proof
 	// runID of the process that answered last.
 	runID string
-	// epoch and offset that the process must acknowledge to be in sync.
-	epoch      int64
-	syncTarget int64
 	// label is the role that was written last, and version the pod's resource
 	// version after our last write; the cache may be behind.
 	label, version string
@@ -112,7 +111,7 @@ func (m *memories) of(key types.NamespacedName) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.byKey[key] == nil {
-		m.byKey[key] = &memory{children: kube.Writes{}, claims: map[types.UID]string{}, pods: map[types.UID]*podMemory{}}
+		m.byKey[key] = &memory{children: kube.Writes{}, claims: map[types.UID]string{}, pods: map[types.UID]*podMemory{}, marks: plan.Marks{}}
 	}
 	return m.byKey[key]
 }

@@ -216,7 +216,7 @@ func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
 			p.proof = m.Proof
 		}
 	}
-	s.setSyncTargets(record)
+	memory.marks.Apply(&s.facts)
 	for uid, p := range memory.pods {
 		if s.hasPod(uid) {
 			continue

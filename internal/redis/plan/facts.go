@@ -25,6 +25,10 @@ type Facts struct {
 	Service string
 	// Gone proves that processes of pods that no longer exist have ended.
 	Gone map[types.UID]Proof
+	// Left has an offset of the primary for each holder whose pod no longer
+	// exists, read when no such process followed the primary any more: it
+	// confirmed nothing beyond.
+	Left map[v1alpha1.MemberID]int64
 	// DetachedFor is how long, on the operator's own monotonic clock, every
 	// holder other than the primary has been seen not to follow it. Zero if
 	// one was not.
@@ -143,6 +147,11 @@ func (f *Facts) member(id v1alpha1.MemberID) *Member {
 		}
 	}
 	return nil
+}
+
+// Silent says that the recorded primary does not answer.
+func (f *Facts) Silent() bool {
+	return f.Record != nil && f.member(f.Record.Primary) == nil
 }
 
 // pod returns the member with the name of a pod, or nil.

@@ -41,10 +41,12 @@ func steady(f *Facts, primary *Member) Decision {
 	return d
 }
 
-// refresh drops the holders that cannot hold data of this epoch any more, marks
-// those in sync, and returns the names of the replicas that are in sync now.
+// refresh drops the holders that cannot hold data of this epoch any more, or none
+// that others lack, marks those in sync, and returns the names of the replicas
+// that are in sync now.
 func refresh(f *Facts, record *v1alpha1.Record, primary *Member) []string {
 	var synced []string
+	copied := f.copied(primary)
 	kept := record.MayHold[:0]
 	for _, holder := range record.MayHold {
 		m := f.member(holder.MemberID)
@@ -52,6 +54,8 @@ func refresh(f *Facts, record *v1alpha1.Record, primary *Member) []string {
 		case holder.MemberID == record.Primary:
 			holder.InSync = true
 		case m == nil && f.ended(holder.MemberID) != NotProved:
+			continue
+		case f.Left[holder.MemberID] > 0 && f.Left[holder.MemberID] <= copied:
 			continue
 		case m == nil:
 			holder.InSync = holder.InSync && inSyncUnseen(primary, f.pod(holder.Pod))
@@ -65,6 +69,21 @@ func refresh(f *Facts, record *v1alpha1.Record, primary *Member) []string {
 	}
 	record.MayHold = kept
 	return synced
+}
+
+// copied is the offset up to which the primary's data has another copy, or up to
+// which it is the only one that is asked for.
+func (f *Facts) copied(primary *Member) int64 {
+	if f.Wanted == 1 {
+		return primary.Info.Offset
+	}
+	var most int64
+	for i := range f.Members {
+		if m := &f.Members[i]; m != primary && InSync(primary, m) {
+			most = max(most, primary.Info.Replica(m.IP).Offset)
+		}
+	}
+	return most
 }
 
 // stale says that the member has not received for longer than a short break of

@@ -61,10 +61,18 @@ func (w *World) settlePods() {
 			w.start(p)
 		}
 	}
+	for _, p := range slices.Backward(w.processes) {
+		if w.ghost(p) && !p.isolated && w.chance(8) {
+			w.end(p, "its kubelet learned that its pod is gone")
+		}
+	}
 	if w.chance(2) {
 		w.createPods()
 	}
 }
+
+// ghost says that the process runs without a pod.
+func (w *World) ghost(p *process) bool { return w.pods[p.pod.name] != p.pod }
 
 // terminate is SIGTERM: writes stop until the replicas have everything, at most
 // for the shutdown timeout.
@@ -140,12 +148,13 @@ func (w *World) deletePod(p *process) {
 	w.note("%s is deleted", p.pod.name)
 }
 
-// forceDelete removes the pod object while its process runs on.
+// forceDelete removes the pod object while its process runs on: until its kubelet
+// learns of it, or out of reach.
 func (w *World) forceDelete(p *process) {
-	if w.pods[p.pod.name] != p.pod {
+	if w.ghost(p) {
 		return
 	}
-	p.disturbed, p.isolated = true, true
+	p.disturbed, p.isolated = true, p.isolated || w.chance(2)
 	p.unseen = p.unseen || p.hung
 	delete(w.pods, p.pod.name)
 	w.note("%s is deleted by force and runs on", p)
@@ -172,7 +181,7 @@ func (w *World) heal(*process) {
 		}
 		p.unseen = false
 		p.hung, p.deaf = false, false
-		p.isolated = w.pods[p.pod.name] != p.pod
+		p.isolated = p.isolated && w.ghost(p)
 	}
 }
 
@@ -181,7 +190,7 @@ func (w *World) healAll() {
 	w.healing = true
 	w.heal(nil)
 	for _, p := range slices.Backward(w.processes) {
-		if w.pods[p.pod.name] != p.pod {
+		if w.ghost(p) {
 			w.end(p, "its node is gone")
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"seang.org/operator/api/v1alpha1"
-	"seang.org/operator/internal/redis"
 	"seang.org/operator/internal/redis/plan"
 )
 
@@ -18,6 +17,7 @@ import (
 type Operator struct {
 	world *World
 	pods  map[types.UID]*memory
+	marks plan.Marks
 	// detachedSince and silentSince: -1 while it is not so.
 	detachedSince, silentSince time.Duration
 	rules                      Rules
@@ -25,11 +25,9 @@ type Operator struct {
 
 // memory is what the operator remembers of a pod.
 type memory struct {
-	proof      plan.Proof
-	runID      string
-	epoch      int64
-	syncTarget int64
-	serving    bool
+	proof   plan.Proof
+	runID   string
+	serving bool
 }
 
 // errLost ends a pass: the process is not the one that was planned for, or its
@@ -40,7 +38,7 @@ var errLost = errors.New("lost")
 var errCrashed = errors.New("the operator crashed")
 
 func (o *Operator) forget() {
-	o.pods, o.detachedSince, o.silentSince = map[types.UID]*memory{}, -1, -1
+	o.pods, o.marks, o.detachedSince, o.silentSince = map[types.UID]*memory{}, plan.Marks{}, -1, -1
 }
 
 func (o *Operator) pod(uid types.UID) *memory {
@@ -143,14 +141,13 @@ func (o *Operator) observe() (plan.Facts, error) {
 			o.ask(m, pods)
 		}
 	}
-	o.setSyncTargets(&f)
+	o.marks.Apply(&f)
 	for uid, p := range o.pods {
 		if !present[uid] {
 			f.Gone[uid] = p.proof
 		}
 	}
-	alive := recordedPrimary(&f) != nil
-	f.SilentFor = o.since(&o.silentSince, w.record != nil && !alive)
+	f.SilentFor = o.since(&o.silentSince, f.Silent())
 	f.DetachedFor = o.since(&o.detachedSince, f.Detached())
 	return f, nil
 }
@@ -192,36 +189,6 @@ func (o *Operator) ask(m *plan.Member, pods []*pod) {
 		m.Proof = remembered.proof
 	}
 	remembered.proof = m.Proof
-}
-
-func recordedPrimary(f *plan.Facts) *plan.Member {
-	for i := range f.Members {
-		if m := &f.Members[i]; f.Record != nil && m.Info != nil && m.ID() == f.Record.Primary {
-			return m
-		}
-	}
-	return nil
-}
-
-func (o *Operator) setSyncTargets(f *plan.Facts) {
-	primary := recordedPrimary(f)
-	if primary == nil || primary.Info.Role != redis.RolePrimary {
-		return
-	}
-	for i := range f.Members {
-		m := &f.Members[i]
-		if m.Info == nil || m == primary {
-			continue
-		}
-		p := o.pod(m.PodUID)
-		if m.Info.Role != redis.RoleReplica || m.Info.PrimaryHost != primary.IP || p.epoch != f.Record.Epoch {
-			p.epoch, p.syncTarget = f.Record.Epoch, 0
-		}
-		if p.syncTarget == 0 && m.Info.PrimaryHost == primary.IP {
-			p.syncTarget = max(primary.Info.Offset, 1)
-		}
-		m.SyncTarget = p.syncTarget
-	}
 }
 
 // process returns the very process id, if the operator reaches it. A command

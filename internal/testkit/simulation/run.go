@@ -59,8 +59,21 @@ func (w *World) converge(o *Operator) {
 		}
 	}
 	w.ready = w.violation == nil && len(d.Waits) == 0
+	if w.ready {
+		w.checkHolders()
+	}
 	for _, wait := range d.Waits {
 		w.note("waits: %s: %s", wait.Reason, wait.Message)
+	}
+}
+
+// checkHolders finds holders in the record that will never be read: the next
+// failover would wait for them.
+func (w *World) checkHolders() {
+	for _, h := range w.record.MayHold {
+		if p := w.pods[h.Pod]; p == nil || p.uid != h.PodUID {
+			w.violated("it is as asked, and %s/%s, which has no pod, may hold data", h.Pod, h.RunID)
+		}
 	}
 }
 
