@@ -167,7 +167,13 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 			label(d, m, "")
 		}
 	default:
-		if !m.Serving {
+		switch {
+		case m.Serving:
+		case m.Info.Rewriting:
+			// Until its first append-only file is complete, a restart would find
+			// nothing, and Redis refuses to end at a SIGTERM (measured).
+			d.wait(Wait{Reason: v1alpha1.ReasonReplicaSyncing, Poll: true, Message: m.Pod + " writes its copy to its volume"})
+		default:
 			d.step(Serve{Why: "it is in sync, so its data may be read from now on", Member: m.ID()})
 		}
 		label(d, m, naming.RoleReplica)

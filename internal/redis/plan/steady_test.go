@@ -87,6 +87,10 @@ func TestSteady(t *testing.T) {
 			want: `record epoch 2 of r-0, lease false, holders 0* 1* 2*, before r-2
 				switchover r-2 r-0`,
 		},
+		"a copy is complete once it is on the volume": {
+			facts: facts(record(), member(0, primary(1, 2)), member(1, replica(0), func(m *Member) { m.Serving, m.Info.Rewriting = false, true }), member(2, replica(0), func(m *Member) { m.Info.Rewriting = true })),
+			want:  "wait ReplicaSyncing: r-1 writes its copy to its volume",
+		},
 		"a leaving primary hands over": {
 			facts: facts(record(), member(0, primary(1, 2), leaving), member(1, replica(0)), member(2, replica(0))),
 			want: `record epoch 2 of r-1, lease false, holders 1* 0* 2*, before r-0
