@@ -115,7 +115,7 @@ func (s *scope) input() resources.Input {
 }
 
 // child applies one child object and logs what changed.
-func (r *RedisClusterReconciler) child(ctx context.Context, s *scope, wanted any, current client.Object) error {
+func (r *RedisClusterReconciler) child(ctx context.Context, s *scope, wanted kube.Configuration, current client.Object) error {
 	changed, err := s.apply.Apply(ctx, wanted, current)
 	if err != nil {
 		return err

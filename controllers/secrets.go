@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/kube"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis/admin"
 	"seang.org/operator/internal/redis/conf"
@@ -126,7 +127,7 @@ func (r *RedisClusterReconciler) secret(ctx context.Context, s *scope, name stri
 	return secret, nil
 }
 
-func (r *RedisClusterReconciler) applySecret(ctx context.Context, s *scope, wanted any, name string) error {
+func (r *RedisClusterReconciler) applySecret(ctx context.Context, s *scope, wanted kube.Configuration, name string) error {
 	changed, err := s.apply.ApplyTo(ctx, wanted, &corev1.Secret{}, r.secrets)
 	if changed != "" {
 		r.secrets.forget(client.ObjectKey{Namespace: s.cluster.Namespace, Name: name})

@@ -30,6 +30,13 @@ var ErrNameConflict = errors.New("exists and does not belong to this RedisCluste
 // same name: the garbage collector is about to delete it.
 var ErrOrphan = errors.New("belongs to a deleted RedisCluster of this name and is about to be deleted")
 
+// Configuration is an apply configuration of client-go.
+type Configuration interface {
+	GetKind() *string
+	GetNamespace() *string
+	GetName() *string
+}
+
 // Applier applies the children of one owner.
 type Applier struct {
 	// Client reads through the cache and writes.
@@ -74,27 +81,32 @@ const (
 // of the same kind; afterwards it holds what was found before the write, and is
 // empty if there was nothing. Fields and labels of others survive. A name that
 // is taken by a stranger gives ErrNameConflict.
-func (a *Applier) Apply(ctx context.Context, wanted any, current client.Object) (Changed, error) {
+func (a *Applier) Apply(ctx context.Context, wanted Configuration, current client.Object) (Changed, error) {
 	return a.ApplyTo(ctx, wanted, current, a.Client)
 }
 
 // ApplyTo is Apply with the current object read from the given reader.
-func (a *Applier) ApplyTo(ctx context.Context, wanted any, current client.Object, from client.Reader) (Changed, error) {
-	desired, err := stamp(wanted)
+func (a *Applier) ApplyTo(ctx context.Context, wanted Configuration, current client.Object, from client.Reader) (Changed, error) {
+	text, err := json.Marshal(wanted)
 	if err != nil {
-		return Unchanged, err
+		return Unchanged, fmt.Errorf("encode %T: %w", wanted, err)
 	}
-	what := fmt.Sprintf("%s %s/%s", desired.GetKind(), desired.GetNamespace(), desired.GetName())
-	found, err := a.read(ctx, from, desired, current)
+	key := client.ObjectKey{Namespace: *wanted.GetNamespace(), Name: *wanted.GetName()}
+	what, stamp := *wanted.GetKind()+" "+key.String(), stampOf(text)
+	found, err := a.read(ctx, from, key, current)
 	if err != nil {
 		return Unchanged, fmt.Errorf("read %s: %w", what, err)
 	}
-	if !found {
-		return Created, a.write(ctx, desired, what, false)
-	}
 	version := current.GetResourceVersion()
-	if last := a.Written[what]; last.Hash == hash(desired) && (version == last.ResourceVersion || Older(version, last.ResourceVersion)) {
+	if last := a.Written[what]; found && last.Hash == stamp && (version == last.ResourceVersion || Older(version, last.ResourceVersion)) {
 		return Unchanged, nil
+	}
+	desired, err := stamped(text, stamp)
+	if err != nil {
+		return Unchanged, fmt.Errorf("decode %s: %w", what, err)
+	}
+	if !found {
+		return Created, a.write(ctx, desired, what, stamp, false)
 	}
 	if err := a.taken(current); err != nil {
 		return Unchanged, fmt.Errorf("%s %w", what, err)
@@ -104,13 +116,13 @@ func (a *Applier) ApplyTo(ctx context.Context, wanted any, current client.Object
 		return Unchanged, fmt.Errorf("compare %s: %w", what, err)
 	}
 	if same {
-		a.Written[what] = Write{Hash: hash(desired), ResourceVersion: version}
+		a.Written[what] = Write{Hash: stamp, ResourceVersion: version}
 		return Unchanged, nil
 	}
 	// The UID makes the write fail, rather than create, if the object was
 	// replaced since it was read.
 	desired.SetUID(current.GetUID())
-	return Updated, a.write(ctx, desired, what, true)
+	return Updated, a.write(ctx, desired, what, stamp, true)
 }
 
 // taken says who has the object if the owner has not.
@@ -132,8 +144,7 @@ func (a *Applier) isOwnKind(reference *metav1.OwnerReference) bool {
 
 // read gets the object from the reader, and live if it is not there or not
 // ours: the cache holds only objects with our label, and may be behind.
-func (a *Applier) read(ctx context.Context, from client.Reader, desired *unstructured.Unstructured, current client.Object) (bool, error) {
-	key := client.ObjectKeyFromObject(desired)
+func (a *Applier) read(ctx context.Context, from client.Reader, key client.ObjectKey, current client.Object) (bool, error) {
 	empty := reflect.Zero(reflect.TypeOf(current).Elem())
 	err := from.Get(ctx, key, current)
 	if from != a.Live && (apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(current, a.Owner)) {
@@ -146,41 +157,37 @@ func (a *Applier) read(ctx context.Context, from client.Reader, desired *unstruc
 	return err == nil, err
 }
 
-func (a *Applier) write(ctx context.Context, desired *unstructured.Unstructured, what string, force bool) error {
+func (a *Applier) write(ctx context.Context, desired *unstructured.Unstructured, what, stamp string, force bool) error {
 	options := []client.ApplyOption{client.FieldOwner(naming.FieldOwner)}
 	if force {
 		options = append(options, client.ForceOwnership)
 	}
-	wrote := hash(desired)
 	if err := a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), options...); err != nil {
 		return fmt.Errorf("apply %s: %w", what, err)
 	}
-	a.Written[what] = Write{Hash: wrote, ResourceVersion: desired.GetResourceVersion()}
+	a.Written[what] = Write{Hash: stamp, ResourceVersion: desired.GetResourceVersion()}
 	return nil
 }
 
-func hash(desired *unstructured.Unstructured) string {
-	return desired.GetAnnotations()[naming.AnnotationApplied]
+// stampOf is the hash of what is wanted, as JSON.
+func stampOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
 }
 
-// stamp turns an apply configuration into unstructured form with an annotation
-// that holds its hash: a field that is no longer wanted changes the hash, where
-// a comparison with the live object would not show it.
-func stamp(wanted any) (*unstructured.Unstructured, error) {
-	text, err := json.Marshal(wanted)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", wanted, err)
-	}
+// stamped turns what is wanted into unstructured form with an annotation that
+// holds its hash: a field that is no longer wanted changes the hash, where a
+// comparison with the live object would not show it.
+func stamped(text []byte, stamp string) (*unstructured.Unstructured, error) {
 	desired := &unstructured.Unstructured{}
 	if err := json.Unmarshal(text, &desired.Object); err != nil {
-		return nil, fmt.Errorf("decode %T: %w", wanted, err)
+		return nil, err
 	}
-	sum := sha256.Sum256(text)
 	annotations := desired.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[naming.AnnotationApplied] = hex.EncodeToString(sum[:8])
+	annotations[naming.AnnotationApplied] = stamp
 	desired.SetAnnotations(annotations)
 	return desired, nil
 }
