@@ -38,8 +38,9 @@ type memory struct {
 	passwords conf.Passwords
 	// syncing says that replicas were copying in the last pass.
 	syncing bool
-	// postponed counts the passes in a row that left the status to the next.
-	postponed int
+	// postponedSince is when a change of the status was first left to a later
+	// pass; zero if none is.
+	postponedSince time.Time
 	// polls counts the polls in a row.
 	polls int
 }

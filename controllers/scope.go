@@ -54,7 +54,9 @@ type scope struct {
 	// configChanged says that pods which start from now on get another configuration.
 	configChanged bool
 	dataLost      bool
-	failovers     int
+	// postponed says that a change of the status is left to a pass soon.
+	postponed bool
+	failovers int
 }
 
 func (r *RedisClusterReconciler) newScope(cluster *v1alpha1.RedisCluster) *scope {
@@ -137,6 +139,13 @@ func (s *scope) listensSoon() bool {
 
 // nextLook is when to look again if no event asks for it sooner.
 func (s *scope) nextLook() time.Duration {
+	if s.postponed {
+		return min(statusDelay, s.nextPoll())
+	}
+	return s.nextPoll()
+}
+
+func (s *scope) nextPoll() time.Duration {
 	poll := s.acted || s.listensSoon()
 	for _, w := range append(s.decision.Waits, s.waits...) {
 		poll = poll || w.Poll

@@ -3,9 +3,11 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -27,10 +29,14 @@ func (r *RedisClusterReconciler) writeStatus(ctx context.Context, s *scope, pass
 	next := before.DeepCopy()
 	next.Status = status.Compute(s.statusInput(passErr))
 	publishMetrics(s, &next.Status)
-	if equality.Semantic.DeepEqual(before.Status, next.Status) || s.postpones(passErr, &next.Status) {
+	changed := !equality.Semantic.DeepEqual(before.Status, next.Status)
+	if changed && s.postpones(passErr, &next.Status) {
 		return nil
 	}
-	s.memory.postponed = 0
+	s.memory.postponedSince = time.Time{}
+	if !changed {
+		return nil
+	}
 	after := next.Status
 	if err := r.Status().Update(ctx, next); err != nil {
 		return client.IgnoreNotFound(err)
@@ -41,17 +47,30 @@ func (r *RedisClusterReconciler) writeStatus(ctx context.Context, s *scope, pass
 	return nil
 }
 
-// maxPostponed is how many passes in a row may leave the status to the next.
-const maxPostponed = 5
+// statusDelay is how long a change that no person acts on may wait for the next
+// one, so that a start of many small steps is a few writes.
+const statusDelay = time.Second
 
-// postpones says that the status can wait for the pass that follows at once:
-// one that acted and changed nothing that a person would miss.
+// postpones says that the status can wait for a pass that follows soon: nothing
+// changed but words, or what a pass that acted will change again at once.
 func (s *scope) postpones(passErr error, next *v1alpha1.RedisClusterStatus) bool {
-	before := s.cluster.Status
-	if !s.acted || passErr != nil || before.Phase != next.Phase || before.Primary != next.Primary || s.memory.postponed >= maxPostponed {
+	before := &s.cluster.Status
+	minor := passErr == nil && sameHealth(before, next) && (s.acted || equality.Semantic.DeepEqual(before.Record, next.Record))
+	s.postponed = minor && since(&s.memory.postponedSince, s.now, true) < statusDelay
+	return s.postponed
+}
+
+// sameHealth says that neither the phase, nor the primary, nor whether a
+// condition is true changed.
+func sameHealth(before, next *v1alpha1.RedisClusterStatus) bool {
+	if before.Phase != next.Phase || before.Primary != next.Primary || len(before.Conditions) != len(next.Conditions) {
 		return false
 	}
-	s.memory.postponed++
+	for _, c := range next.Conditions {
+		if !meta.IsStatusConditionPresentAndEqual(before.Conditions, c.Type, c.Status) {
+			return false
+		}
+	}
 	return true
 }
 
