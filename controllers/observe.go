@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,7 +46,9 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 	if s.memory.syncing {
 		r.requestAcks(ctx, s)
 	}
-	r.ask(ctx, s)
+	if err := r.ask(ctx, s); err != nil {
+		return err
+	}
 	// What was read is of this moment at the earliest: a lease counted from the
 	// start of the pass would begin before the replicas were detached.
 	s.now = r.Clock.Now()
@@ -135,42 +137,50 @@ func (s *scope) places() []plan.Member {
 	return members
 }
 
-// ask reads what each process says, all at the same time.
-func (r *RedisClusterReconciler) ask(ctx context.Context, s *scope) {
-	var group sync.WaitGroup
+// ask reads what each process says, all at the same time. The silence of a member
+// is a fact; the only error is that another operator leads.
+func (r *RedisClusterReconciler) ask(ctx context.Context, s *scope) error {
+	var group errgroup.Group
 	for i := range s.facts.Members {
 		m := &s.facts.Members[i]
 		if m.IP == "" {
 			continue
 		}
-		group.Go(func() { r.askOne(ctx, s, m) })
+		group.Go(func() error { return r.askOne(ctx, s, m) })
 	}
-	group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
 	for i := range s.facts.Members {
 		m := &s.facts.Members[i]
 		if pod := s.pods[m.Pod]; pod != nil && m.Info == nil && ended(pod) {
 			m.Proof = plan.ProofTerminated
 		}
 	}
+	return nil
 }
 
 // askOne reads what one process says; a connection that broke under the question
 // is dialled once more, and what that dial says is the proof, or the answer.
-func (r *RedisClusterReconciler) askOne(ctx context.Context, s *scope, m *plan.Member) {
+func (r *RedisClusterReconciler) askOne(ctx context.Context, s *scope, m *plan.Member) error {
 	for range 2 {
 		member, err := r.member(ctx, s, m.Pod)
-		if errors.Is(err, admin.ErrRefused) {
+		switch {
+		case errors.Is(err, admin.ErrNotLeading):
+			return err
+		case errors.Is(err, admin.ErrRefused):
 			m.Proof = plan.ProofRefused
 		}
 		m.Hangs = errors.Is(err, admin.ErrHangs)
 		if err != nil {
-			return
+			return nil
 		}
 		if info, err := member.Info(ctx); err == nil {
 			m.Info, m.Serving = &info, member.Serving()
-			return
+			return nil
 		}
 	}
+	return nil
 }
 
 // member returns the connection to a pod's process, dialling if there is none. One

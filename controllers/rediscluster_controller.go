@@ -46,6 +46,9 @@ type RedisClusterReconciler struct {
 	Clock clock.PassiveClock
 	// DefaultImage is used where spec.image is not set.
 	DefaultImage string
+	// Leads confirms live that this process may still act; nil if there is no
+	// other.
+	Leads func(context.Context) error
 
 	secrets  *secretReader
 	memories *memories

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -71,28 +72,36 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (*Operator, error) {
 		return nil, fmt.Errorf("register the kinds: %w", err)
 	}
 	warmUp := true
+	var lock resourcelock.Interface
+	var leads func(context.Context) error
+	if o.LeaderElect {
+		leadership, err := newLeadership(cfg, o)
+		if err != nil {
+			return nil, fmt.Errorf("prepare the leader election: %w", err)
+		}
+		lock, leads = leadership.lock, leadership.confirm
+	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cacheOptions(o),
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.Event{}}}},
 		Metrics: metricsserver.Options{
 			BindAddress: o.MetricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization},
-		HealthProbeBindAddress:        o.HealthAddress,
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              naming.LeaderElectionID,
-		LeaderElectionNamespace:       o.LeaderNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		LeaseDuration:                 new(leaseDuration),
-		RenewDeadline:                 new(renewDeadline),
-		RetryPeriod:                   new(retryPeriod),
-		Controller:                    config.Controller{EnableWarmup: &warmUp, SkipNameValidation: &o.SkipNameValidation},
+		HealthProbeBindAddress:              o.HealthAddress,
+		LeaderElection:                      o.LeaderElect,
+		LeaderElectionResourceLockInterface: lock,
+		LeaderElectionReleaseOnCancel:       true,
+		LeaseDuration:                       new(leaseDuration),
+		RenewDeadline:                       new(renewDeadline),
+		RetryPeriod:                         new(retryPeriod),
+		Controller:                          config.Controller{EnableWarmup: &warmUp, SkipNameValidation: &o.SkipNameValidation},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
 	reconciler := &controllers.RedisClusterReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder(naming.Operator), Clock: clock.RealClock{}, DefaultImage: o.DefaultImage,
+		Recorder: mgr.GetEventRecorder(naming.Operator), Clock: clock.RealClock{}, DefaultImage: o.DefaultImage, Leads: leads,
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the controller: %w", err)

@@ -23,6 +23,8 @@ var (
 	ErrHangs = fmt.Errorf("accepts connections and %w", ErrUnreachable)
 	// ErrAuth: the process rejects our credentials.
 	ErrAuth = errors.New("rejects the operator's credentials")
+	// ErrNotLeading: another process of the operator may act now.
+	ErrNotLeading = errors.New("this process does not lead")
 	// ErrReplied: the process answered with an error.
 	ErrReplied = errors.New("replied with an error")
 )

@@ -85,6 +85,10 @@ func logIn(ctx context.Context, target Target, pool *Pool, conn net.Conn) (*Memb
 		return nil, err
 	}
 	m.runID = info.RunID
+	if err := m.takeOver(ctx); err != nil {
+		m.close()
+		return nil, err
+	}
 	serve, err := m.ConfigGet(ctx, serveStale)
 	if err != nil {
 		m.close()
@@ -306,9 +310,21 @@ func (m *Member) KillNormalClients(ctx context.Context) error {
 	return m.do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
 }
 
-// KillOtherOperators closes the other connections of the operator's own user,
-// which an earlier leader may still hold (safety rule 13).
-func (m *Member) KillOtherOperators(ctx context.Context) error {
+// takeOver makes the new connection the only one of an operator (safety rule 13).
+// The Lease is read after it was opened: a process that leads no longer and had its
+// connections closed cannot act through another.
+func (m *Member) takeOver(ctx context.Context) error {
+	if m.pool.Leads != nil {
+		if err := m.pool.Leads(ctx); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotLeading, err)
+		}
+	}
+	return m.killOtherOperators(ctx)
+}
+
+// killOtherOperators closes the other connections of the operator's own user,
+// which an earlier leader may still hold.
+func (m *Member) killOtherOperators(ctx context.Context) error {
 	return m.do(ctx, "CLIENT", "KILL", "USER", m.credentials.User, "SKIPME", "yes")
 }
 

@@ -156,22 +156,26 @@ func TestDemoteAndReadSaysWhyItFailed(t *testing.T) {
 	}
 }
 
-func TestOnlyOneOfTheOperatorsConnectionsIsLeft(t *testing.T) {
+func TestANewLeaderCutsTheConnectionsOfTheOld(t *testing.T) {
 	redisserver.Each(t, func(t *testing.T, flavour string) {
-		servers, connected := members(t, flavour, 1)
+		servers, _ := members(t, flavour, 1)
 		lost := make(chan admin.Key, 1)
 		old := admin.NewPool(func(key admin.Key) { lost <- key })
 		t.Cleanup(old.Close)
 		connect(t, old, servers[0])
-		if err := connected[0].KillOtherOperators(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		next := admin.NewPool(func(admin.Key) {})
+		t.Cleanup(next.Close)
+		member := connect(t, next, servers[0])
 		select {
 		case <-lost:
 		case <-time.After(10 * time.Second):
 			t.Fatal("the other connection stays")
 		}
-		info(t, connected[0])
+		old.Leads = func(context.Context) error { return errors.New("the Lease is held by another") }
+		if _, err := old.Connect(t.Context(), target(servers[0])); !errors.Is(err, admin.ErrNotLeading) {
+			t.Errorf("one that does not lead connects: %v", err)
+		}
+		info(t, member)
 	})
 }
 

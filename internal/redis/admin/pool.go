@@ -49,6 +49,9 @@ func Address(ip string) string { return net.JoinHostPort(ip, strconv.Itoa(redis.
 
 // Pool holds one connection to each member.
 type Pool struct {
+	// Leads confirms live that this process may still act; nil if there is no
+	// other that could. It is asked once on each new connection.
+	Leads   func(context.Context) error
 	changed func(Key)
 	mu      sync.Mutex
 	pods    map[cluster]map[Key]*pod
