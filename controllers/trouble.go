@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -31,25 +32,34 @@ func podTrouble(pod *corev1.Pod) plan.Wait {
 }
 
 func containerTrouble(pod *corev1.Pod, container corev1.ContainerStatus) plan.Wait {
-	if ended := lastEnd(container); ended != nil && ended.ExitCode == conf.ExitNoServer {
+	ended := lastEnd(container)
+	if ended != nil && ended.ExitCode == conf.ExitNoServer {
 		return plan.Wait{Reason: v1alpha1.ReasonImageNotRedis, Stuck: true,
 			Message: fmt.Sprintf("the image %s of %s has neither redis-server nor valkey-server on its PATH: set spec.image to one that has", container.Image, pod.Name)}
 	}
 	waiting := container.State.Waiting
 	switch {
+	case waiting == nil && ended != nil && ended.ExitCode != 0 && container.RestartCount > 0:
+		return failing(pod, ended)
 	case waiting == nil:
 		return plan.Wait{}
 	case waiting.Reason == "ErrImagePull", waiting.Reason == "ImagePullBackOff", waiting.Reason == "InvalidImageName", waiting.Reason == "ErrImageNeverPull":
 		// The kubelet's message changes with every try; the reason does not.
 		return plan.Wait{Reason: v1alpha1.ReasonImageNotPulled, Message: fmt.Sprintf("the image of %s cannot be pulled: %s", pod.Name, container.Image)}
 	case waiting.Reason == "CrashLoopBackOff", waiting.Reason == "CreateContainerConfigError", waiting.Reason == "RunContainerError", waiting.Reason == "CreateContainerError":
-		message := waiting.Reason
-		if ended := lastEnd(container); ended != nil {
-			message = fmt.Sprintf("%s, exit code %d: %s", waiting.Reason, ended.ExitCode, ended.Message)
+		if ended != nil {
+			return failing(pod, ended)
 		}
-		return plan.Wait{Reason: v1alpha1.ReasonPodFailing, Message: fmt.Sprintf("%s does not run: %s", pod.Name, message)}
+		return plan.Wait{Reason: v1alpha1.ReasonPodFailing, Message: fmt.Sprintf("%s does not run: %s", pod.Name, waiting.Reason)}
 	}
 	return plan.Wait{Reason: v1alpha1.ReasonPodNotRunning, Message: pod.Name + " is being started"}
+}
+
+// failing says the same while the kubelet holds the container back and between
+// two tries, so that the status does not flicker.
+func failing(pod *corev1.Pod, ended *corev1.ContainerStateTerminated) plan.Wait {
+	return plan.Wait{Reason: v1alpha1.ReasonPodFailing,
+		Message: fmt.Sprintf("%s does not run: exit code %d: %s", pod.Name, ended.ExitCode, strings.TrimSpace(ended.Message))}
 }
 
 func lastEnd(container corev1.ContainerStatus) *corev1.ContainerStateTerminated {

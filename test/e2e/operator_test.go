@@ -90,22 +90,21 @@ var _ = Describe("The operator", Ordered, ContinueOnFailure, func() {
 		status, _ := scrape(ctx, urls[0], "")
 		Expect(status).To(BeElementOf(http.StatusUnauthorized, http.StatusForbidden))
 
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "scraper"}}
-		Expect(api.Create(ctx, account)).To(Succeed())
-		token, err := api.Typed.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		status, _ = scrape(ctx, urls[0], token.Status.Token)
+		status, _ = scrape(ctx, urls[0], tokenOf(ctx, "stranger"))
 		Expect(status).To(Equal(http.StatusForbidden))
+
+		// Another account than the stranger: the operator remembers a refusal for 30 s.
+		token := tokenOf(ctx, "scraper")
 
 		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-scraper-"},
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: metricsRole},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account.Name}}}
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "scraper"}}}
 		Expect(api.Create(ctx, binding)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(api.Delete(ctx, binding)).To(Succeed()) }, NodeTimeout(time.Minute))
 		// The leader alone has the figures of the cluster.
 		Eventually(func() (ours []string) {
 			for _, url := range metricsURLs(ctx) {
-				_, text := scrape(ctx, url, token.Status.Token)
+				_, text := scrape(ctx, url, token)
 				for line := range strings.Lines(text) {
 					if strings.HasPrefix(line, "redis_operator_cluster_") {
 						ours = append(ours, line)
@@ -179,4 +178,13 @@ func scrape(ctx context.Context, url, token string) (status int, text string) {
 	body, err := io.ReadAll(response.Body)
 	Expect(err).NotTo(HaveOccurred())
 	return response.StatusCode, string(body)
+}
+
+// tokenOf makes a service account, and a token of it.
+func tokenOf(ctx context.Context, name string) string {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	Expect(api.Create(ctx, account)).To(Succeed())
+	token, err := api.Typed.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return token.Status.Token
 }
