@@ -49,7 +49,7 @@ func (r *RedisClusterReconciler) writeStatus(ctx context.Context, s *scope, pass
 
 // statusDelay is how long a change that no person acts on may wait for the next
 // one, so that a start of many small steps is a few writes.
-const statusDelay = time.Second
+const statusDelay = 2 * time.Second
 
 // postpones says that the status can wait for a pass that follows soon: nothing
 // changed but words, or what a pass that acted will change again at once.

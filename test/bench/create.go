@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"seang.org/operator/test/e2e/audit"
 )
@@ -43,15 +46,19 @@ func (s *suite) creation(ctx context.Context) (creation, error) {
 		return creation{}, err
 	}
 	ready := s.clock.Now()
-	requests, err := s.requests(from)
-	if err != nil {
-		return creation{}, err
+	var requests []audit.Request
+	var reported time.Time
+	// The API server answers before it writes its log.
+	logged := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+		if requests, err = s.requests(from); err == nil {
+			reported, err = readyAt(requests, cluster.Name)
+		}
+		return err == nil, nil
+	})
+	if logged != nil {
+		return creation{}, errors.Join(logged, err)
 	}
 	running, err := runningAt(requests, members(cluster.Name))
-	if err != nil {
-		return creation{}, err
-	}
-	reported, err := readyAt(requests, cluster.Name)
 	if err != nil {
 		return creation{}, err
 	}

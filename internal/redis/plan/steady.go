@@ -212,9 +212,11 @@ func absent(m *Member) Wait {
 		return Wait{Reason: v1alpha1.ReasonScaling, Message: "the pod " + m.Pod + " does not exist yet"}
 	case m.Info != nil:
 		return Wait{Reason: v1alpha1.ReasonMemberLoading, Poll: true, Message: m.Pod + " loads its data"}
+	case m.IP == "":
+		return Wait{Reason: v1alpha1.ReasonPodNotRunning, Message: m.Pod + " is being started"}
 	}
 	// No event tells when a process begins to listen.
-	return Wait{Reason: v1alpha1.ReasonMemberUnreachable, Poll: m.IP != "", Message: m.Pod + " does not answer yet"}
+	return Wait{Reason: v1alpha1.ReasonMemberUnreachable, Poll: true, Message: m.Pod + " does not answer yet"}
 }
 
 // handOver moves the primary away from a pod that leaves or is superfluous.
