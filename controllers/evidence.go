@@ -29,6 +29,7 @@ func (r *RedisClusterReconciler) clocks(s *scope) {
 		key := admin.Key{Namespace: s.cluster.Namespace, Pod: record.Primary.Pod, UID: string(record.Primary.PodUID)}
 		s.facts.SilentFor = max(s.facts.SilentFor, r.Members.SilentFor(key))
 	}
+	s.facts.BootingFor = since(&s.memory.bootingSince, s.now, s.facts.Booting())
 	s.facts.DetachedFor = since(&s.memory.detachedSince, s.now, s.facts.Detached())
 }
 

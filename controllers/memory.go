@@ -32,6 +32,9 @@ type memory struct {
 	// detachedSince is when every holder was first seen detached from the
 	// recorded primary; zero if one is not.
 	detachedSince time.Time
+	// bootingSince is when the first member of a new cluster first could have become
+	// primary.
+	bootingSince time.Time
 	// silentSince is when the recorded primary was first seen not to answer.
 	silentSince time.Time
 	// passwords that are in force: they outlive a Secret that is deleted.

@@ -26,11 +26,36 @@ func bootstrap(f *Facts) Decision {
 	if len(d.Waits) > 0 {
 		return d
 	}
+	if late := f.late(); late != nil {
+		wait := absent(late)
+		wait.Blocking, wait.Poll = true, true
+		d.wait(wait)
+		return d
+	}
 	record := promotion(f, first)
 	admitBoot(f, &record, first)
 	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s is to be the first primary", first.Pod)), Record: record})
 	d.step(Promote{Why: "a new cluster starts with its first member", Member: first.ID()})
 	return d
+}
+
+// late is a wanted member that may answer in a moment, while the first waits for it
+// still.
+func (f *Facts) late() *Member {
+	if f.BootingFor >= bootPatience {
+		return nil
+	}
+	for i := range f.Members {
+		if m := &f.Members[i]; m.Ordinal < f.Wanted && !m.Answers() && (m.Trouble.Reason == "" || m.Trouble.Reason == v1alpha1.ReasonPodNotRunning) {
+			return m
+		}
+	}
+	return nil
+}
+
+// Booting says that the first member of a new cluster could become primary.
+func (f *Facts) Booting() bool {
+	return (f.Record == nil || f.Record.Epoch == 0) && f.firstEmpty() != nil
 }
 
 // admitBoot adds every other member that answers to the holders, so that one

@@ -33,6 +33,9 @@ type Facts struct {
 	// holder other than the primary has been seen not to follow it. Zero if
 	// one was not.
 	DetachedFor time.Duration
+	// BootingFor is how long the first member of a new cluster could have become
+	// primary.
+	BootingFor time.Duration
 	// SilentFor is how long the recorded primary has not answered.
 	SilentFor time.Duration
 }
@@ -105,6 +108,11 @@ const SilenceLimit = 3 * time.Second
 // HangLimit is how long a primary may hang before its process is killed, where
 // another can take over.
 const HangLimit = 5 * time.Second
+
+// bootPatience is how long the first primary waits for members that start with it:
+// one record of all of them is one write, and without them the cluster is not
+// Ready anyhow.
+const bootPatience = 2 * time.Second
 
 // ID is the identity of the process that answered in the member.
 func (m *Member) ID() v1alpha1.MemberID {

@@ -15,8 +15,21 @@ func TestBootstrap(t *testing.T) {
 		facts Facts
 		want  string
 	}{
-		"a new cluster starts with its first member": {
+		"a new cluster waits a moment for members that start with the first": {
 			facts: facts(nil, member(0, booted), member(1, booted), member(2)),
+			want:  "wait MemberUnreachable: r-2 does not answer yet",
+		},
+		"it does not wait for one that cannot start": {
+			facts: facts(nil, member(0, booted), member(1, booted), member(2, func(m *Member) { m.Trouble.Reason = "PodFailing" })),
+			want: `record epoch 1 of r-0, lease false, holders 0* 1
+				promote r-0`,
+		},
+		"a new cluster starts with its first member": {
+			facts: func() Facts {
+				f := facts(nil, member(0, booted), member(1, booted), member(2))
+				f.BootingFor = bootPatience
+				return f
+			}(),
 			want: `record epoch 1 of r-0, lease false, holders 0* 1
 				promote r-0`,
 		},

@@ -18,9 +18,9 @@ type Operator struct {
 	world *World
 	pods  map[types.UID]*memory
 	marks plan.Marks
-	// detachedSince and silentSince: -1 while it is not so.
-	detachedSince, silentSince time.Duration
-	rules                      Rules
+	// -1 while it is not so.
+	detachedSince, silentSince, bootingSince time.Duration
+	rules                                    Rules
 }
 
 // memory is what the operator remembers of a pod.
@@ -38,7 +38,7 @@ var errLost = errors.New("lost")
 var errCrashed = errors.New("the operator crashed")
 
 func (o *Operator) forget() {
-	o.pods, o.marks, o.detachedSince, o.silentSince = map[types.UID]*memory{}, plan.Marks{}, -1, -1
+	o.pods, o.marks, o.detachedSince, o.silentSince, o.bootingSince = map[types.UID]*memory{}, plan.Marks{}, -1, -1, -1
 }
 
 func (o *Operator) pod(uid types.UID) *memory {
@@ -148,6 +148,7 @@ func (o *Operator) observe() (plan.Facts, error) {
 		}
 	}
 	f.SilentFor = o.since(&o.silentSince, f.Silent())
+	f.BootingFor = o.since(&o.bootingSince, f.Booting())
 	f.DetachedFor = o.since(&o.detachedSince, f.Detached())
 	return f, nil
 }
