@@ -73,6 +73,7 @@ func (m *memory) newest(read *v1alpha1.RedisCluster) *v1alpha1.RedisCluster {
 	}
 	read.Status = *m.written.Status.DeepCopy()
 	read.Finalizers = m.written.Finalizers
+	read.Annotations = m.written.Annotations
 	read.ResourceVersion = m.written.ResourceVersion
 	return read
 }

@@ -36,6 +36,7 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 		Now:        s.now,
 		Wanted:     s.wanted(),
 		Persistent: s.persistent(),
+		MoveTo:     s.cluster.Annotations[naming.AnnotationSwitchoverTo],
 		Record:     s.record(claims),
 		Members:    s.places(),
 		Gone:       map[types.UID]plan.Proof{},
@@ -172,7 +173,7 @@ func (r *RedisClusterReconciler) askOne(ctx context.Context, s *scope, m *plan.M
 			m.Proof = plan.ProofRefused
 		}
 		m.Hangs = errors.Is(err, admin.ErrHangs)
-		if err != nil {
+		if member == nil {
 			return nil
 		}
 		if info, err := member.Info(ctx); err == nil {

@@ -86,6 +86,7 @@ func (r *RedisClusterReconciler) pass(ctx context.Context, s *scope) error {
 		r.reconcileFinalizer,
 		r.reconcileSecrets,
 		r.reconcileMembers,
+		r.reconcileRequest,
 		r.reconcileMemory,
 		r.reconcilePassword,
 		r.reconcileConfig,

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -108,7 +109,9 @@ func specChanged() predicate.Predicate {
 			before, after := e.ObjectOld, e.ObjectNew
 			return before.GetGeneration() != after.GetGeneration() ||
 				before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
-				before.GetAnnotations()[naming.AnnotationPaused] != after.GetAnnotations()[naming.AnnotationPaused] ||
+				slices.ContainsFunc(naming.Requests, func(annotation string) bool {
+					return before.GetAnnotations()[annotation] != after.GetAnnotations()[annotation]
+				}) ||
 				before.GetUID() != after.GetUID() || len(before.GetFinalizers()) != len(after.GetFinalizers())
 		},
 	}

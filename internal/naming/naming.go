@@ -45,6 +45,9 @@ const (
 const (
 	// AnnotationPaused on a RedisCluster stops every change while it is "true".
 	AnnotationPaused = Group + "/paused"
+	// AnnotationSwitchoverTo on a RedisCluster names the pod that is to become
+	// primary. The operator removes it when that is done or refused.
+	AnnotationSwitchoverTo = Group + "/switchover-to"
 	// AnnotationApplied on a child is the hash of what the operator last applied.
 	AnnotationApplied = Group + "/applied"
 	// AnnotationTemplate on the StatefulSet holds a hash of each part of the
@@ -173,3 +176,6 @@ func ClusterOf(pod string) (string, bool) {
 	_, ok := Ordinal(pod[:i], pod)
 	return pod[:i], ok
 }
+
+// Requests are the annotations by which a person asks something of the operator.
+var Requests = []string{AnnotationPaused, AnnotationSwitchoverTo}

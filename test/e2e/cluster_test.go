@@ -128,6 +128,14 @@ func (c rediscluster) change(ctx context.Context, edit func(*v1alpha1.RedisClust
 	Expect(api.Patch(ctx, after, client.MergeFrom(before))).To(Succeed())
 }
 
+// request asks for a pod as primary.
+func (c rediscluster) request(ctx context.Context, pod string) {
+	GinkgoHelper()
+	c.change(ctx, func(r *v1alpha1.RedisCluster) {
+		metav1.SetMetaDataAnnotation(&r.ObjectMeta, naming.AnnotationSwitchoverTo, pod)
+	})
+}
+
 func (c rediscluster) delete(ctx context.Context) {
 	GinkgoHelper()
 	object := c.get(ctx)

@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"syscall"
 	"time"
 
@@ -157,6 +159,30 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 		_ = kubeapi.Signal(old, "redis-server", syscall.SIGCONT) // It may have been replaced.
 		c.awaitReady(ctx, startTimeout)
 		verify(ctx, o, false)
+	}, SpecTimeout(specTimeout))
+
+	It("moves its primary where a person asks, once, and loses no acknowledged write", func(ctx SpecContext) {
+		o := c.write(ctx)
+		old := c.primaryPod(ctx).Name
+		names := slices.Sorted(maps.Keys(c.pods(ctx)))
+		target := names[(slices.Index(names, old)+1)%len(names)]
+		began := time.Now()
+		c.request(ctx, target)
+		c.await(ctx, noticeTimeout, "led by "+target+", and asked no more", func(now *v1alpha1.RedisCluster) bool {
+			return now.Status.Primary == target && now.Annotations[naming.AnnotationSwitchoverTo] == ""
+		})
+		measured("asked → moved", time.Since(began).Round(time.Millisecond))
+		c.awaitReady(ctx, startTimeout)
+		verify(ctx, o, true)
+
+		epoch := c.get(ctx).Status.Record.Epoch
+		c.request(ctx, "no-such-pod")
+		c.expectEvent(ctx, "SwitchoverRefused")
+		now := c.await(ctx, noticeTimeout, "asked no more", func(now *v1alpha1.RedisCluster) bool {
+			return now.Annotations[naming.AnnotationSwitchoverTo] == ""
+		})
+		Expect(now.Status.Record.Epoch).To(Equal(epoch))
+		Expect(now.Status.Primary).To(Equal(target))
 	}, SpecTimeout(specTimeout))
 
 	It("scales 2 → 4 → 1 under load and loses no acknowledged write", func(ctx SpecContext) {

@@ -23,6 +23,8 @@ type Facts struct {
 	Members []Member
 	// Service names the pod that the primary Service selects.
 	Service string
+	// MoveTo names the pod that a person wants as primary; empty if none is named.
+	MoveTo string
 	// Gone proves that processes of pods that no longer exist have ended.
 	Gone map[types.UID]Proof
 	// Left has an offset of the primary for each holder whose pod no longer

@@ -219,19 +219,47 @@ func absent(m *Member) Wait {
 	return Wait{Reason: v1alpha1.ReasonMemberUnreachable, Poll: true, Message: m.Pod + " does not answer yet"}
 }
 
-// handOver moves the primary away from a pod that leaves or is superfluous.
+// handOver moves the primary away from a pod that leaves or is superfluous, or to
+// the one that a person named.
 func handOver(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member) {
-	if !primary.Leaving && primary.Ordinal < f.Wanted {
-		return
-	}
-	target := successor(f, record, primary)
-	if target == nil {
-		if primary.Ordinal >= f.Wanted {
+	switch {
+	case primary.Leaving || primary.Ordinal >= f.Wanted:
+		if target := successor(f, record, primary); target != nil {
+			move(f, d, record, primary, target)
+		} else if primary.Ordinal >= f.Wanted {
 			d.wait(Wait{Reason: v1alpha1.ReasonScaling, Poll: true,
 				Message: fmt.Sprintf("%s must hand over before it is removed, and no replica that stays is in sync", primary.Pod)})
 		}
-		return
+	case f.MoveTo == "":
+	case f.MoveTo == primary.Pod:
+		d.Answer = &Answer{Done: true, Message: primary.Pod + " is the primary"}
+	default:
+		target := f.pod(f.MoveTo)
+		if why := refusal(f, record, primary, target); why != "" {
+			d.Answer = &Answer{Message: fmt.Sprintf("%s stays primary: %s %s", primary.Pod, f.MoveTo, why)}
+			return
+		}
+		move(f, d, record, primary, target)
 	}
+}
+
+// refusal says why a member cannot take over; empty if it can.
+func refusal(f *Facts, record *v1alpha1.Record, primary, m *Member) string {
+	switch {
+	case m == nil || m.PodUID == "":
+		return "is no pod of this RedisCluster"
+	case m.Ordinal >= f.Wanted, m.Leaving:
+		return "is being removed"
+	case !m.Answers():
+		return "does not answer"
+	case holder(record, m.ID()) == nil, !InSync(primary, m):
+		return "is not in sync"
+	}
+	return ""
+}
+
+// move records, then does, a switchover.
+func move(f *Facts, d *Decision, record *v1alpha1.Record, primary, target *Member) {
 	next := promotion(f, target)
 	for _, h := range record.MayHold {
 		if h.MemberID != target.ID() {
@@ -248,14 +276,10 @@ func switchover(from, to *Member) Switchover {
 		From: from.ID(), To: to.ID(), FromIP: from.IP, ToIP: to.IP}
 }
 
-// successor is the member of the lowest ordinal that stays and is in sync.
+// successor is the member of the lowest ordinal that can take over.
 func successor(f *Facts, record *v1alpha1.Record, primary *Member) *Member {
 	for i := range f.Members {
-		m := &f.Members[i]
-		if m == primary || m.Leaving || m.Ordinal >= f.Wanted || holder(record, m.ID()) == nil {
-			continue
-		}
-		if InSync(primary, m) {
+		if m := &f.Members[i]; m != primary && refusal(f, record, primary, m) == "" {
 			return m
 		}
 	}

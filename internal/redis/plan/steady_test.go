@@ -44,6 +44,11 @@ func TestSteady(t *testing.T) {
 	wanted := func(n int, f Facts) Facts { f.Wanted = n; return f }
 	renamed := func(m *Member) { m.Info.ReplicationID = "cccc" }
 	alone := func(m *Member) { m.Info.MinReplicas = 0 }
+	moveTo := func(pod string, members ...Member) Facts {
+		f := facts(record(), members...)
+		f.MoveTo = pod
+		return f
+	}
 	decide(t, map[string]struct {
 		facts Facts
 		want  string
@@ -99,6 +104,34 @@ func TestSteady(t *testing.T) {
 			facts: wanted(2, facts(record(func(r *v1Record) { r.Primary = id(2) }), member(0, replica(2)), member(1, replica(2)), member(2, primary(0, 1)))),
 			want: `record epoch 2 of r-0, lease false, holders 0* 1* 2*, before r-2
 				switchover r-2 r-0`,
+		},
+		"a person moves the primary": {
+			facts: moveTo("r-2", member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))),
+			want: `record epoch 2 of r-2, lease false, holders 2* 0* 1*, before r-0
+				switchover r-0 r-2`,
+		},
+		"where it is already": {
+			facts: moveTo("r-0", member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))),
+			want:  "done: r-0 is the primary",
+		},
+		"not to a pod that does not exist": {
+			facts: moveTo("r-7", member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))),
+			want:  "refused: r-0 stays primary: r-7 is no pod of this RedisCluster",
+		},
+		"not to a pod that is not in sync": {
+			facts: moveTo("r-2", member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0), func(m *Member) { m.SyncTarget = 101 })),
+			want: `wait ReplicaSyncing: r-2 copies from the primary
+				refused: r-0 stays primary: r-2 is not in sync`,
+		},
+		"not to a pod that does not answer": {
+			facts: moveTo("r-2", member(0, primary(1)), member(1, replica(0)), member(2)),
+			want: `wait MemberUnreachable: r-2 does not answer yet
+				refused: r-0 stays primary: r-2 does not answer`,
+		},
+		"not to a pod that leaves": {
+			facts: moveTo("r-2", member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0), leaving)),
+			want: `wait PodNotRunning: r-2 is being deleted and will be replaced
+				refused: r-0 stays primary: r-2 is being removed`,
 		},
 		"a copy is complete once it is on the volume": {
 			facts: facts(record(), member(0, primary(1, 2)), member(1, replica(0), func(m *Member) { m.Serving, m.Info.Rewriting = false, true }), member(2, replica(0), func(m *Member) { m.Info.Rewriting = true })),

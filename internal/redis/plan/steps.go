@@ -108,8 +108,16 @@ type Decision struct {
 	Waits []Wait
 	// DataLost says that this decision starts the cluster empty after it held data.
 	DataLost bool
+	// Answer ends the request of Facts.MoveTo; nil while it goes on.
+	Answer *Answer
 	// FailedOver names the primary that this decision replaces unplanned.
 	FailedOver string
+}
+
+// Answer says what became of a requested switchover.
+type Answer struct {
+	Done    bool
+	Message string
 }
 
 func (d *Decision) step(s Step) { d.Steps = append(d.Steps, s) }

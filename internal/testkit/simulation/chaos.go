@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ func newWorld(seed uint64, traced bool) *World {
 	w.persistent = w.chance(3)
 	w.failures = w.rng.IntN(7)
 	w.calm = time.Duration(w.rng.IntN(3)) * 3 * time.Second
-	all := []func(*process){w.kill, w.killAll, w.hang, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.trim, w.heal}
+	all := []func(*process){w.kill, w.killAll, w.hang, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.trim, w.heal, w.ask}
 	for range 2 + w.rng.IntN(6) {
 		w.kinds = append(w.kinds, all[w.rng.IntN(len(all))])
 	}
@@ -163,6 +164,12 @@ func (w *World) forceDelete(p *process) {
 func (w *World) scale(*process) {
 	w.wanted = 2 + w.rng.IntN(3)
 	w.note("%d members are wanted", w.wanted)
+}
+
+// ask is a person who wants another primary.
+func (w *World) ask(*process) {
+	w.moveTo = fmt.Sprintf("r-%d", w.rng.IntN(4))
+	w.note("a person wants %s as primary", w.moveTo)
 }
 
 func (w *World) trim(p *process) {

@@ -85,6 +85,9 @@ func (o *Operator) Pass() plan.Decision {
 			break
 		}
 	}
+	if d.Answer != nil {
+		o.world.moveTo = ""
+	}
 	if d.Record != nil {
 		o.world.record = d.Record.DeepCopy()
 	}
@@ -120,7 +123,7 @@ func (o *Operator) round() (plan.Decision, error) {
 // observe gathers the facts, one member after the other.
 func (o *Operator) observe() (plan.Facts, error) {
 	w := o.world
-	f := plan.Facts{Wanted: w.wanted, Persistent: w.persistent, Service: w.service, Gone: map[types.UID]plan.Proof{}, Record: w.record.DeepCopy()}
+	f := plan.Facts{Wanted: w.wanted, MoveTo: w.moveTo, Persistent: w.persistent, Service: w.service, Gone: map[types.UID]plan.Proof{}, Record: w.record.DeepCopy()}
 	pods := w.sortedPods()
 	present := map[types.UID]bool{}
 	for _, p := range pods {

@@ -28,6 +28,7 @@ type World struct {
 	size      int        // of the StatefulSet
 	record    *v1alpha1.Record
 	service   string
+	moveTo    string // the pod that a person wants as primary
 
 	writes       int
 	acknowledged map[*process][]int
