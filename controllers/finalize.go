@@ -23,11 +23,20 @@ func (r *RedisClusterReconciler) reconcileFinalizer(ctx context.Context, s *scop
 }
 
 func (r *RedisClusterReconciler) patchFinalizers(ctx context.Context, s *scope, finalizers []string) error {
+	if err := r.patchMetadata(ctx, s, func(cluster *v1alpha1.RedisCluster) { cluster.Finalizers = finalizers }); err != nil {
+		return fmt.Errorf("set the finalizers of %s: %w", client.ObjectKeyFromObject(s.cluster), err)
+	}
+	return nil
+}
+
+// patchMetadata writes an edit of the RedisCluster's metadata, if nobody wrote it
+// since it was read.
+func (r *RedisClusterReconciler) patchMetadata(ctx context.Context, s *scope, edit func(*v1alpha1.RedisCluster)) error {
 	next := s.cluster.DeepCopy()
-	next.Finalizers = finalizers
+	edit(next)
 	patch := client.MergeFromWithOptions(s.cluster, client.MergeFromWithOptimisticLock{})
 	if err := r.Patch(ctx, next, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
-		return fmt.Errorf("set the finalizers of %s: %w", client.ObjectKeyFromObject(s.cluster), err)
+		return err
 	}
 	s.wrote(next)
 	return nil

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 )
 
@@ -22,16 +22,15 @@ func (r *RedisClusterReconciler) reconcileRequest(ctx context.Context, s *scope)
 	if answer == nil {
 		return nil
 	}
-	next := s.cluster.DeepCopy()
-	delete(next.Annotations, naming.AnnotationSwitchoverTo)
-	patch := client.MergeFromWithOptions(s.cluster, client.MergeFromWithOptimisticLock{})
-	if err := r.Patch(ctx, next, patch, client.FieldOwner(naming.FieldOwner)); err != nil {
+	err := r.patchMetadata(ctx, s, func(cluster *v1alpha1.RedisCluster) {
+		delete(cluster.Annotations, naming.AnnotationSwitchoverTo)
+	})
+	if err != nil {
 		return fmt.Errorf("remove the annotation %s: %w", naming.AnnotationSwitchoverTo, err)
 	}
-	s.wrote(next)
 	logf.FromContext(ctx).Info("switchover answered", "done", answer.Done, "answer", answer.Message)
 	if !answer.Done {
-		r.Recorder.Eventf(next, nil, corev1.EventTypeWarning, eventSwitchoverRefused, "Switchover", "%s", answer.Message)
+		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, eventSwitchoverRefused, "Switchover", "%s", answer.Message)
 	}
 	return nil
 }

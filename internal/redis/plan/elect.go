@@ -80,13 +80,7 @@ func finishSwitchover(f *Facts, old *Member) Decision {
 		d.step(switchover(old, target))
 		return d
 	}
-	record := promotion(f, old)
-	for _, h := range f.Record.MayHold {
-		if h.MemberID != old.ID() {
-			record.MayHold = append(record.MayHold, h)
-		}
-	}
-	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s stays primary: the recorded move did not happen", old.Pod)), Record: record})
+	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s stays primary: the recorded move did not happen", old.Pod)), Record: succession(f, old, f.Record.MayHold)})
 	return d
 }
 

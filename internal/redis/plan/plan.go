@@ -50,3 +50,15 @@ func promotion(f *Facts, to *Member) v1alpha1.Record {
 	}
 	return next
 }
+
+// succession is the record of the next epoch with to as its primary, in which the
+// other holders stay what they are.
+func succession(f *Facts, to *Member, holders []v1alpha1.Holder) v1alpha1.Record {
+	next := promotion(f, to)
+	for _, h := range holders {
+		if h.MemberID != to.ID() {
+			next.MayHold = append(next.MayHold, h)
+		}
+	}
+	return next
+}

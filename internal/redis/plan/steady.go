@@ -260,13 +260,7 @@ func refusal(f *Facts, record *v1alpha1.Record, primary, m *Member) string {
 
 // move records, then does, a switchover.
 func move(f *Facts, d *Decision, record *v1alpha1.Record, primary, target *Member) {
-	next := promotion(f, target)
-	for _, h := range record.MayHold {
-		if h.MemberID != target.ID() {
-			next.MayHold = append(next.MayHold, h)
-		}
-	}
-	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s is to take over from %s", target.Pod, primary.Pod)), Record: next})
+	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s is to take over from %s", target.Pod, primary.Pod)), Record: succession(f, target, record.MayHold)})
 	d.step(switchover(primary, target))
 	d.Record = nil
 }

@@ -18,7 +18,7 @@ type Operator struct {
 	world *World
 	pods  map[types.UID]*memory
 	marks plan.Marks
-	// -1 while it is not so.
+	// Since when each holds, and -1 while it does not.
 	detachedSince, silentSince, bootingSince time.Duration
 	rules                                    Rules
 }
