@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 // change. It is the one place that writes status, but for the record, which is
 // written before the step that depends on it.
 func (r *RedisClusterReconciler) writeStatus(ctx context.Context, s *scope, passErr error) error {
-	if apierrors.IsConflict(passErr) {
+	// Neither an old view nor an operator that leads no longer may write.
+	if apierrors.IsConflict(passErr) || errors.Is(passErr, admin.ErrNotLeading) {
 		return passErr
 	}
 	s.explainMissingPods()
