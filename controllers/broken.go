@@ -8,8 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
-
-	"seang.org/operator/internal/naming"
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=delete
@@ -25,7 +23,7 @@ func (r *RedisClusterReconciler) reconcileBroken(ctx context.Context, s *scope) 
 		if m.Info != nil || m.Trouble.Reason == "" || pod == nil || m.Leaving || running(pod) {
 			continue
 		}
-		if !s.outdated(pod) && !s.configChanged {
+		if !m.Outdated && !s.configChanged {
 			continue
 		}
 		err := r.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
@@ -35,14 +33,6 @@ func (r *RedisClusterReconciler) reconcileBroken(ctx context.Context, s *scope) 
 		logf.FromContext(ctx).Info("broken pod replaced", "pod", pod.Name, "reason", m.Trouble.Reason)
 	}
 	return nil
-}
-
-// outdated says that the pod was made from an older template than the
-// StatefulSet's.
-func (s *scope) outdated(pod *corev1.Pod) bool {
-	set := s.statefulSet
-	return set != nil && set.Status.ObservedGeneration == set.Generation &&
-		set.Status.UpdateRevision != "" && pod.Labels[naming.LabelRevision] != set.Status.UpdateRevision
 }
 
 func running(pod *corev1.Pod) bool {

@@ -72,26 +72,25 @@ const retryInterval = 20 * time.Second
 // reconcileStatefulSet keeps the pods. Its update strategy is OnDelete: the
 // operator decides when a pod is replaced.
 func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *scope) error {
+	if s.rejected != nil && s.statefulSet != nil {
+		return nil
+	}
 	in := s.input()
-	in.Image, in.StorageSize = s.image(), s.storageSize()
-	template := s.template()
+	in.Image, in.StorageSize, in.Template = s.image(), s.storageSize(), encoded(s.template())
 	if s.statefulSet != nil {
-		// A cluster that never had a primary has nothing to lose: its pods may
-		// be made anew. Any other keeps them.
-		if s.unsupported = s.needsRoll(template); s.unsupported != nil && s.cluster.Status.Record != nil {
-			return nil
-		}
-		s.unsupported = nil
 		if have := ptr.Deref(s.statefulSet.Spec.Replicas, 1) - 1; have > in.Replicas && !s.decision.Removable {
 			s.wait(plan.Wait{Reason: v1alpha1.ReasonScaling, Poll: true, Message: "members are removed once those that stay are in sync"})
 			in.Replicas = have
+		}
+		if done, err := r.reconcileClaimTemplate(ctx, s, in); !done || err != nil {
+			return err
 		}
 	}
 	wanted, err := resources.StatefulSet(in)
 	if err != nil {
 		return err
 	}
-	wanted.WithAnnotations(map[string]string{naming.AnnotationTemplate: encoded(template)})
+	s.awaitRoll()
 	if s.podsMissing() {
 		if s.missing = r.missingPods(ctx, s); s.missing != "" {
 			// The StatefulSet controller backs off for minutes; a change of the

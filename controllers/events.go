@@ -42,7 +42,7 @@ func (r *RedisClusterReconciler) announce(s *scope, before, written *v1alpha1.Re
 // troubles are the reasons of an unready cluster that a person should hear of at
 // once; the others are steps on the way.
 var troubles = []string{
-	v1alpha1.ReasonNotYetSupported, v1alpha1.ReasonImageNotPulled, v1alpha1.ReasonImageNotRedis,
+	v1alpha1.ReasonImageNotPulled, v1alpha1.ReasonImageNotRedis,
 	v1alpha1.ReasonPodNotScheduled, v1alpha1.ReasonPodsNotCreated, v1alpha1.ReasonPodFailing,
 }
 

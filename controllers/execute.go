@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -41,8 +42,12 @@ func (r *RedisClusterReconciler) do(ctx context.Context, s *scope, step plan.Ste
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Detach(ctx) })
 	case plan.Serve:
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Serve(ctx) })
+	case plan.AppendOnly:
+		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.AppendOnly(ctx) })
 	case plan.Kill:
 		return r.kill(ctx, s, step)
+	case plan.Replace:
+		return r.replace(ctx, s, step)
 	case plan.SetLease:
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.SetMinReplicas(ctx, step.Replicas, plan.MaxLagSeconds) })
 	}
@@ -134,6 +139,23 @@ func (r *RedisClusterReconciler) kill(ctx context.Context, s *scope, step plan.K
 	err := r.Delete(ctx, pod, client.GracePeriodSeconds(killGraceSeconds), client.Preconditions{UID: &step.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the pod %s, which hangs: %w", step.Pod, err)
+	}
+	return nil
+}
+
+// replace deletes a pod, if nobody changed it since it was read. The StatefulSet
+// makes it anew.
+func (r *RedisClusterReconciler) replace(ctx context.Context, s *scope, step plan.Replace) error {
+	pod := s.pods[step.Pod]
+	if pod == nil || pod.UID != step.UID {
+		return fmt.Errorf("%s: %w", step.Pod, errVoid)
+	}
+	err := r.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s: %w: %w", step.Pod, errVoid, err)
+	}
+	if err != nil {
+		return fmt.Errorf("delete the pod %s to replace it: %w", step.Pod, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -35,7 +36,8 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 	s.facts = plan.Facts{
 		Now:        s.now,
 		Wanted:     s.wanted(),
-		Persistent: s.persistent(),
+		Persistent: s.persistent() || slices.ContainsFunc(slices.Collect(maps.Values(s.pods)), onVolume),
+		InOrder:    s.addsVolumes(),
 		MoveTo:     s.cluster.Annotations[naming.AnnotationSwitchoverTo],
 		Record:     s.record(claims),
 		Members:    s.places(),
@@ -130,8 +132,10 @@ func (s *scope) places() []plan.Member {
 		members = append(members, plan.Member{
 			Pod: name, PodUID: pod.UID, Ordinal: ordinal, IP: pod.Status.PodIP,
 			Leaving: !pod.DeletionTimestamp.IsZero(), Role: pod.Labels[naming.LabelRole],
-			Killed:  pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= killGraceSeconds,
-			Trouble: podTrouble(pod),
+			Killed:     pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= killGraceSeconds,
+			Outdated:   s.outdated(pod) && s.templateInForce(),
+			Persistent: onVolume(pod),
+			Trouble:    podTrouble(pod),
 		})
 	}
 	slices.SortFunc(members, func(a, b plan.Member) int { return a.Ordinal - b.Ordinal })

@@ -43,12 +43,11 @@ type scope struct {
 	silent      sync.Map // error by pod, of members that do not answer in this pass
 
 	// What other steps than the planner's found.
-	limit       int64 // memory limit in bytes to render: the spec's, unless it is refused
-	maxMemory   int64 // in force on every member, in bytes; 0 if not
-	rejected    *status.Problem
-	unsupported *status.Problem
-	waits       []plan.Wait
-	acted       bool
+	limit     int64 // memory limit in bytes to render: the spec's, unless it is refused
+	maxMemory int64 // in force on every member, in bytes; 0 if not
+	rejected  *status.Problem
+	waits     []plan.Wait
+	acted     bool
 	// missing is why the StatefulSet creates no pods, in its own words.
 	missing string
 	// configChanged says that pods which start from now on get another configuration.

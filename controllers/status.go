@@ -78,17 +78,16 @@ func sameHealth(before, next *v1alpha1.RedisClusterStatus) bool {
 
 func (s *scope) statusInput(passErr error) status.Input {
 	in := status.Input{
-		Cluster:     s.cluster,
-		Now:         metav1.NewTime(s.now).Rfc3339Copy(),
-		Paused:      s.paused(),
-		Rejected:    s.rejected,
-		Unsupported: s.unsupported,
-		Failed:      passErr,
-		Observed:    s.observed,
-		Decision:    s.decision,
-		Service:     s.facts.Service,
-		Waits:       s.waits,
-		MaxMemory:   s.maxMemory,
+		Cluster:   s.cluster,
+		Now:       metav1.NewTime(s.now).Rfc3339Copy(),
+		Paused:    s.paused(),
+		Rejected:  s.rejected,
+		Failed:    passErr,
+		Observed:  s.observed,
+		Decision:  s.decision,
+		Service:   s.facts.Service,
+		Waits:     s.waits,
+		MaxMemory: s.maxMemory,
 	}
 	if primary := s.decision.Primary; primary != nil {
 		in.Version = fmt.Sprintf("%s %s", primary.Info.Flavour, primary.Info.Version)

@@ -4,18 +4,18 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
-	"strings"
+	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
-	"seang.org/operator/internal/status"
+	"seang.org/operator/internal/redis/plan"
 )
 
-// template returns, by the name of the field, the hash of each part of the spec
-// that can only change with a new pod. What the operator's version adds is not in
+// template returns, by the name of the field, the hash of each part of the
+// RedisCluster that can only change with a new pod. What the operator's version adds is not in
 // it: an upgrade of the operator replaces no pod.
 func (s *scope) template() map[string]string {
 	spec := s.cluster.Spec
@@ -26,8 +26,8 @@ func (s *scope) template() map[string]string {
 		"resources":         spec.Resources,
 		"podMetadata":       spec.PodMetadata,
 	}
-	if spec.Storage != nil && spec.Storage.Size != nil {
-		parts["storage"] = spec.Storage.Size.Value()
+	if at := s.cluster.Annotations[naming.AnnotationRestartedAt]; at != "" {
+		parts["restartedAt"] = at
 	}
 	hashes := map[string]string{}
 	for name, part := range parts {
@@ -50,37 +50,29 @@ func encoded(part any) string {
 	return string(text)
 }
 
-// rememberedTemplate is the template that the StatefulSet was made from.
-func (s *scope) rememberedTemplate() map[string]string {
+// templateOf is what the pods of a template, or a pod, were made from; nil if it
+// does not say.
+func templateOf(annotations map[string]string) map[string]string {
 	parts := map[string]string{}
-	if s.statefulSet == nil || json.Unmarshal([]byte(s.statefulSet.Annotations[naming.AnnotationTemplate]), &parts) != nil {
+	if json.Unmarshal([]byte(annotations[naming.AnnotationTemplate]), &parts) != nil {
 		return nil
 	}
 	return parts
 }
 
-// needsRoll names the parts of the wanted template that differ from those that
-// the pods were made from; nil if none.
-func (s *scope) needsRoll(want map[string]string) *status.Problem {
-	have := s.rememberedTemplate()
-	if have == nil {
-		return nil
-	}
-	var changed []string
-	for name, hash := range want {
-		if have[name] != hash {
-			changed = append(changed, "spec."+name)
-		}
-	}
-	if have["storage"] != "" && want["storage"] == "" {
-		changed = append(changed, "spec.storage")
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	slices.Sort(changed)
-	return &status.Problem{Reason: v1alpha1.ReasonNotYetSupported,
-		Message: strings.Join(changed, ", ") + " cannot be changed yet on a running cluster; nothing was touched: revert the change, or create a new RedisCluster"}
+// outdated says that a pod was made from other parts of the spec than those of
+// today. One that does not say what it was made from is left alone.
+func (s *scope) outdated(pod *corev1.Pod) bool {
+	have := templateOf(pod.Annotations)
+	return have != nil && !maps.Equal(have, s.template())
+}
+
+// templateInForce says that a pod that is deleted now is made anew from the wanted
+// template.
+func (s *scope) templateInForce() bool {
+	set := s.statefulSet
+	return set != nil && set.DeletionTimestamp.IsZero() && set.Status.ObservedGeneration == set.Generation &&
+		maps.Equal(templateOf(set.Spec.Template.Annotations), s.template())
 }
 
 // image that the pods run: one that the operator chose stays until the user asks
@@ -89,7 +81,7 @@ func (s *scope) image() string {
 	if s.cluster.Spec.Image != "" {
 		return s.cluster.Spec.Image
 	}
-	if s.rememberedTemplate()["image"] == partHash("") {
+	if s.statefulSet != nil && templateOf(s.statefulSet.Spec.Template.Annotations)["image"] == partHash("") {
 		for _, container := range s.statefulSet.Spec.Template.Spec.Containers {
 			if container.Name == naming.ContainerRedis {
 				return container.Image
@@ -117,4 +109,15 @@ func (s *scope) storageSize() resource.Quantity {
 		}
 	}
 	return *resource.NewQuantity(max(storagePerMemory*s.limit, minStorage), resource.BinarySI)
+}
+
+// awaitRoll says that pods are still those of an older template, where the planner
+// could not see it: the StatefulSet has to get the new one first.
+func (s *scope) awaitRoll() {
+	for _, pod := range s.pods {
+		if s.outdated(pod) && !s.templateInForce() {
+			s.wait(plan.Wait{Reason: v1alpha1.ReasonRolling, Message: "the StatefulSet gets a new template, and then the pods are replaced one at a time"})
+			return
+		}
+	}
 }

@@ -13,6 +13,8 @@ import (
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/kube"
 	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis/plan"
+	"seang.org/operator/internal/resources"
 )
 
 // claims returns the volume claims of the cluster by pod name.
@@ -40,7 +42,10 @@ func (r *RedisClusterReconciler) reconcileVolumes(ctx context.Context, s *scope)
 	for pod, claim := range claims {
 		ordinal, _ := naming.Ordinal(s.cluster.Name, pod)
 		switch {
+		case !s.facts.Persistent && s.unused(pod):
+			err = r.deleteClaim(ctx, claim, "persistence was switched off, and all members run without it")
 		case ordinal < s.wanted():
+			s.awaitGrowth(claim)
 			err = r.keepRecord(ctx, s, claim, volumeRecord(s.cluster.Status.Record))
 		case s.pods[pod] == nil && len(s.decision.InSync) >= int(s.cluster.Spec.Replicas):
 			err = r.deleteClaim(ctx, claim, "its member was scaled away and the others are in sync")
@@ -50,6 +55,42 @@ func (r *RedisClusterReconciler) reconcileVolumes(ctx context.Context, s *scope)
 		}
 	}
 	return nil
+}
+
+// unused says that the volume of a pod is not needed any more: the pod runs without
+// it and all members are in sync.
+func (s *scope) unused(pod string) bool {
+	return s.pods[pod] != nil && !onVolume(s.pods[pod]) && len(s.decision.InSync) >= int(s.cluster.Spec.Replicas)
+}
+
+// growClaims asks for larger volumes where the spec does. An error means that the
+// storage class refuses it, and nothing else was touched.
+func (r *RedisClusterReconciler) growClaims(ctx context.Context, s *scope, in resources.Input) error {
+	claims, err := r.claims(ctx, s)
+	if err != nil || !in.Persistent {
+		return err
+	}
+	for _, claim := range claims {
+		if claim.Spec.Resources.Requests.Storage().Cmp(in.StorageSize) >= 0 {
+			continue
+		}
+		patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"resources":{"requests":{"storage":%q}}}}`, claim.UID, in.StorageSize.String())
+		changed := claim.DeepCopy()
+		if err := r.Patch(ctx, changed, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(naming.FieldOwner)); err != nil {
+			return fmt.Errorf("grow the volume claim %s to %s: %w", claim.Name, in.StorageSize.String(), err)
+		}
+		s.memory.claims[claim.UID] = changed.ResourceVersion
+		logf.FromContext(ctx).Info("volume claim grows", "claim", claim.Name, "size", in.StorageSize.String())
+	}
+	return nil
+}
+
+// awaitGrowth waits for a volume that is smaller than its claim asks.
+func (s *scope) awaitGrowth(claim *corev1.PersistentVolumeClaim) {
+	asked, have := claim.Spec.Resources.Requests.Storage(), claim.Status.Capacity.Storage()
+	if !have.IsZero() && have.Cmp(*asked) < 0 {
+		s.wait(plan.Wait{Reason: v1alpha1.ReasonResizing, Message: fmt.Sprintf("the volume %s grows from %s to %s", claim.Name, have, asked)})
+	}
 }
 
 // volumeRecord is what is kept with each volume: who may hold the data, not how

@@ -60,6 +60,8 @@ const (
 	ReasonReplicaSyncing = "ReplicaSyncing"
 	// ReasonScaling: members are added or removed.
 	ReasonScaling = "Scaling"
+	// ReasonRolling: pods of an older template are replaced, one at a time.
+	ReasonRolling = "Rolling"
 	// ReasonResizing: memory is being changed.
 	ReasonResizing = "Resizing"
 	// ReasonConfiguring: a configuration change is being applied.
@@ -93,9 +95,6 @@ const (
 	ReasonNameConflict = "NameConflict"
 	// ReasonMemoryTooSmall: the data does not fit into the new memoryLimit.
 	ReasonMemoryTooSmall = "MemoryTooSmall"
-	// ReasonNotYetSupported: the change needs a capability that this version
-	// does not have; nothing was touched.
-	ReasonNotYetSupported = "NotYetSupported"
 	// ReasonRejected: the API server rejected a child object; the message is its.
 	ReasonRejected = "Rejected"
 )

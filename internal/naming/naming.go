@@ -33,8 +33,6 @@ const (
 	LabelRole = Group + "/role"
 	// LabelPodName is set by the StatefulSet controller on each pod.
 	LabelPodName = "statefulset.kubernetes.io/pod-name"
-	// LabelRevision is set by the StatefulSet controller on each pod.
-	LabelRevision = "controller-revision-hash"
 
 	AppName     = "redis"
 	RolePrimary = "primary"
@@ -50,8 +48,11 @@ const (
 	AnnotationSwitchoverTo = Group + "/switchover-to"
 	// AnnotationApplied on a child is the hash of what the operator last applied.
 	AnnotationApplied = Group + "/applied"
-	// AnnotationTemplate on the StatefulSet holds a hash of each part of the
-	// spec that its pod template was made from.
+	// AnnotationRestartedAt on a RedisCluster has its pods replaced, one at a time,
+	// whenever its value changes.
+	AnnotationRestartedAt = Group + "/restarted-at"
+	// AnnotationTemplate on a pod holds a hash of each part of the spec that it was
+	// made from.
 	AnnotationTemplate = Group + "/template"
 	// AnnotationRetry on the StatefulSet changes while it cannot create its pods,
 	// which makes its controller try again.
@@ -178,4 +179,4 @@ func ClusterOf(pod string) (string, bool) {
 }
 
 // Requests are the annotations by which a person asks something of the operator.
-var Requests = []string{AnnotationPaused, AnnotationSwitchoverTo}
+var Requests = []string{AnnotationPaused, AnnotationSwitchoverTo, AnnotationRestartedAt}

@@ -63,7 +63,7 @@ type Info struct {
 	UsedMemory, MaxMemory int64
 	// AppendOnly says that writes go to an append-only file.
 	AppendOnly bool
-	// Rewriting says that the append-only file is being written anew.
+	// Rewriting says that the append-only file is being written anew, or is about to.
 	Rewriting bool
 	// SaveFailed says that the last snapshot or append-only write failed.
 	SaveFailed bool
@@ -158,7 +158,8 @@ var fields = map[string]func(*parser, string){
 	"async_loading":                  func(p *parser, v string) { p.info.Loading = p.info.Loading || v == "1" },
 	"used_memory":                    func(p *parser, v string) { p.info.UsedMemory = p.number("used_memory", v) },
 	"maxmemory":                      func(p *parser, v string) { p.info.MaxMemory = p.number("maxmemory", v) },
-	"aof_rewrite_in_progress":        func(p *parser, v string) { p.info.Rewriting = v == "1" },
+	"aof_rewrite_in_progress":        func(p *parser, v string) { p.info.Rewriting = p.info.Rewriting || v == "1" },
+	"aof_rewrite_scheduled":          func(p *parser, v string) { p.info.Rewriting = p.info.Rewriting || v == "1" },
 	"aof_enabled":                    func(p *parser, v string) { p.info.AppendOnly = v == "1" },
 	"rdb_last_bgsave_status":         func(p *parser, v string) { p.info.SaveFailed = p.info.SaveFailed || v != "ok" },
 	"aof_last_write_status":          func(p *parser, v string) { p.info.SaveFailed = p.info.SaveFailed || v != "ok" },

@@ -50,7 +50,9 @@ func podTemplate(in Input) (*corev1ac.PodTemplateSpecApplyConfiguration, error) 
 	if extra := in.Cluster.Spec.PodMetadata; extra != nil {
 		template.WithLabels(extra.Labels).WithAnnotations(extra.Annotations)
 	}
-	return template.WithLabels(in.selector()).WithSpec(spec), nil
+	return template.WithLabels(in.selector()).
+		WithAnnotations(map[string]string{naming.AnnotationTemplate: in.Template}).
+		WithSpec(spec), nil
 }
 
 // redisContainer has no probes. The death of the process ends the container,

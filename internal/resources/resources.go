@@ -26,6 +26,9 @@ type Input struct {
 	// StartScript is the script that the container runs, for the ConfigMap.
 	StartScript string
 
+	// Template says what the pod template is made from.
+	Template string
+
 	// Primary is the pod that the primary Service selects; empty for none.
 	Primary string
 
@@ -36,9 +39,8 @@ type Input struct {
 	MemoryLimit resource.Quantity
 	// Persistent gives each pod a volume claim instead of an emptyDir.
 	Persistent bool
-	// StorageSize is the size in the claim template, in bytes. Kubernetes
-	// refuses a change of it, so it stays what it was at creation. Ignored
-	// unless Persistent.
+	// StorageSize is the size in the claim template, in bytes. Ignored unless
+	// Persistent.
 	StorageSize resource.Quantity
 }
 

@@ -35,6 +35,7 @@ func minimal() resources.Input {
 		Image:       "redis:8.0",
 		RedisConf:   "port 6379\nmaxmemory 134217728\n",
 		StartScript: "exec redis-server /etc/redis/config/redis.conf\n",
+		Template:    `{"image":"12345678"}`,
 		Primary:     "cache-0",
 		Replicas:    2,
 		MemoryLimit: resource.MustParse("256Mi"),

@@ -49,7 +49,7 @@ func available(in Input) metav1.Condition {
 }
 
 func progressing(in Input) metav1.Condition {
-	if why := unready(in); why != nil && stuck(in) == nil && in.Rejected == nil && in.Unsupported == nil && !in.Paused {
+	if why := unready(in); why != nil && stuck(in) == nil && in.Rejected == nil && !in.Paused {
 		return condition(v1alpha1.ConditionProgressing, metav1.ConditionTrue, why.Reason, why.Message)
 	}
 	return condition(v1alpha1.ConditionProgressing, metav1.ConditionFalse, v1alpha1.ReasonUpToDate, "nothing is being changed")
@@ -100,8 +100,6 @@ func unready(in Input) *Problem {
 		return &Problem{wait.Reason, wait.Message}
 	}
 	switch {
-	case in.Unsupported != nil:
-		return in.Unsupported
 	case !in.Observed:
 		return &Problem{v1alpha1.ReasonUnknown, "the members were not looked at yet"}
 	case in.Decision.Primary == nil || in.Service != in.Decision.Primary.Pod:

@@ -25,8 +25,6 @@ type Input struct {
 	Paused, Deleting bool
 	// Rejected says why the spec cannot be used; nil if it can.
 	Rejected *Problem
-	// Unsupported names a change that this version does not make; nil if none.
-	Unsupported *Problem
 	// Failed is the error that ended the pass; nil if none.
 	Failed error
 	// Observed says that the members were looked at in this pass.

@@ -47,7 +47,6 @@ var (
 	fencing   = plan.Wait{Reason: v1alpha1.ReasonFencing, Message: "cache-0 may live", Blocking: true}
 	forked    = plan.Wait{Reason: v1alpha1.ReasonForkedHistory, Message: "cache-2 is a primary", Stuck: true}
 	tooSmall  = &Problem{v1alpha1.ReasonMemoryTooSmall, "raise memoryLimit"}
-	notYet    = &Problem{v1alpha1.ReasonNotYetSupported, "not yet"}
 	noPrimary = func(in *Input) { in.Decision.Primary, in.Decision.InSync = nil, nil }
 	unseen    = func(in *Input) { in.Observed, in.Decision = false, plan.Decision{} }
 	pausing   = func(in *Input) { in.Paused = true }
@@ -84,17 +83,16 @@ func testCondition(t *testing.T, kind string, cases map[string]conditionTest) {
 
 func TestReady(t *testing.T) {
 	testCondition(t, v1alpha1.ConditionReady, map[string]conditionTest{
-		"all is as asked":               {input(), metav1.ConditionTrue, v1alpha1.ReasonReady},
-		"a replica copies":              {input(waiting(syncing)), metav1.ConditionFalse, v1alpha1.ReasonReplicaSyncing},
-		"no primary comes first":        {input(noPrimary, waiting(syncing), waiting(fencing)), metav1.ConditionFalse, v1alpha1.ReasonFencing},
-		"the Service is behind":         {input(func(in *Input) { in.Service = "cache-1" }), metav1.ConditionFalse, v1alpha1.ReasonPromoting},
-		"another part waits":            {input(func(in *Input) { in.Waits = []plan.Wait{{Reason: v1alpha1.ReasonResizing, Message: "resizing"}} }), metav1.ConditionFalse, v1alpha1.ReasonResizing},
-		"steps are left":                {input(func(in *Input) { in.Decision.Steps = []plan.Step{plan.Label{Why: "a label"}} }), metav1.ConditionFalse, v1alpha1.ReasonConfiguring},
-		"the pass failed":               {input(func(in *Input) { in.Failed = errors.New("no route") }), metav1.ConditionFalse, v1alpha1.ReasonReconcileError},
-		"the spec is rejected":          {input(rejected), metav1.ConditionFalse, v1alpha1.ReasonMemoryTooSmall},
-		"a change is not supported yet": {input(func(in *Input) { in.Unsupported = notYet }), metav1.ConditionFalse, v1alpha1.ReasonNotYetSupported},
-		"nothing was looked at":         {input(unseen), metav1.ConditionFalse, v1alpha1.ReasonUnknown},
-		"it is being deleted":           {input(func(in *Input) { in.Deleting = true }), metav1.ConditionFalse, v1alpha1.ReasonDeleting},
+		"all is as asked":        {input(), metav1.ConditionTrue, v1alpha1.ReasonReady},
+		"a replica copies":       {input(waiting(syncing)), metav1.ConditionFalse, v1alpha1.ReasonReplicaSyncing},
+		"no primary comes first": {input(noPrimary, waiting(syncing), waiting(fencing)), metav1.ConditionFalse, v1alpha1.ReasonFencing},
+		"the Service is behind":  {input(func(in *Input) { in.Service = "cache-1" }), metav1.ConditionFalse, v1alpha1.ReasonPromoting},
+		"another part waits":     {input(func(in *Input) { in.Waits = []plan.Wait{{Reason: v1alpha1.ReasonResizing, Message: "resizing"}} }), metav1.ConditionFalse, v1alpha1.ReasonResizing},
+		"steps are left":         {input(func(in *Input) { in.Decision.Steps = []plan.Step{plan.Label{Why: "a label"}} }), metav1.ConditionFalse, v1alpha1.ReasonConfiguring},
+		"the pass failed":        {input(func(in *Input) { in.Failed = errors.New("no route") }), metav1.ConditionFalse, v1alpha1.ReasonReconcileError},
+		"the spec is rejected":   {input(rejected), metav1.ConditionFalse, v1alpha1.ReasonMemoryTooSmall},
+		"nothing was looked at":  {input(unseen), metav1.ConditionFalse, v1alpha1.ReasonUnknown},
+		"it is being deleted":    {input(func(in *Input) { in.Deleting = true }), metav1.ConditionFalse, v1alpha1.ReasonDeleting},
 	})
 }
 
@@ -111,12 +109,11 @@ func TestAvailable(t *testing.T) {
 
 func TestProgressing(t *testing.T) {
 	testCondition(t, v1alpha1.ConditionProgressing, map[string]conditionTest{
-		"all is as asked":               {input(), metav1.ConditionFalse, v1alpha1.ReasonUpToDate},
-		"a replica copies":              {input(waiting(syncing)), metav1.ConditionTrue, v1alpha1.ReasonReplicaSyncing},
-		"a person must act":             {input(waiting(forked)), metav1.ConditionFalse, v1alpha1.ReasonUpToDate},
-		"the spec is rejected":          {input(rejected, waiting(syncing)), metav1.ConditionFalse, v1alpha1.ReasonUpToDate},
-		"a change is not supported yet": {input(func(in *Input) { in.Unsupported = notYet }), metav1.ConditionFalse, v1alpha1.ReasonUpToDate},
-		"it is paused":                  {input(pausing, waiting(syncing)), metav1.ConditionFalse, v1alpha1.ReasonUpToDate},
+		"all is as asked":      {input(), metav1.ConditionFalse, v1alpha1.ReasonUpToDate},
+		"a replica copies":     {input(waiting(syncing)), metav1.ConditionTrue, v1alpha1.ReasonReplicaSyncing},
+		"a person must act":    {input(waiting(forked)), metav1.ConditionFalse, v1alpha1.ReasonUpToDate},
+		"the spec is rejected": {input(rejected, waiting(syncing)), metav1.ConditionFalse, v1alpha1.ReasonUpToDate},
+		"it is paused":         {input(pausing, waiting(syncing)), metav1.ConditionFalse, v1alpha1.ReasonUpToDate},
 	})
 }
 

@@ -144,10 +144,6 @@ var _ = Describe("A bad change of a running RedisCluster", Ordered, ContinueOnFa
 			mend: func(ctx context.Context, c rediscluster) {
 				Expect(api.Update(ctx, secretOf(c.key.Namespace, "malformed", goodPassword))).To(Succeed())
 			}}, SpecTimeout(specTimeout)),
-		Entry("an image that does not exist", badChange{reason: v1alpha1.ReasonNotYetSupported,
-			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Image = "registry.seang.org/test/absent:v1" }}, SpecTimeout(specTimeout)),
-		Entry("an affinity that no node fulfils", badChange{reason: v1alpha1.ReasonNotYetSupported,
-			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Scheduling = nowhere() }}, SpecTimeout(specTimeout)),
 	)
 
 	It("is refused at admission where its schema can tell", func(ctx SpecContext) {

@@ -355,6 +355,12 @@ func (m *Member) ConfigSet(ctx context.Context, values map[string]string) error 
 	return m.do(ctx, words...)
 }
 
+// AppendOnly makes the process keep an append-only file from now on; the first is
+// complete once INFO shows no rewrite any more.
+func (m *Member) AppendOnly(ctx context.Context) error {
+	return m.ConfigSet(ctx, map[string]string{"appendonly": "yes"})
+}
+
 // SetMaxMemory sets maxmemory, in bytes.
 func (m *Member) SetMaxMemory(ctx context.Context, bytes int64) error {
 	return m.ConfigSet(ctx, map[string]string{"maxmemory": strconv.FormatInt(bytes, 10)})

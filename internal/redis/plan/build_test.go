@@ -132,6 +132,10 @@ func text(d Decision) string {
 			fmt.Fprintf(&b, "switchover %s %s\n", s.From.Pod, s.To.Pod)
 		case PointService:
 			fmt.Fprintf(&b, "service %s\n", s.Pod)
+		case Replace:
+			fmt.Fprintf(&b, "replace %s\n", s.Pod)
+		case AppendOnly:
+			fmt.Fprintf(&b, "append %s\n", s.Member.Pod)
 		case Serve:
 			fmt.Fprintf(&b, "serve %s\n", s.Member.Pod)
 		case Label:

@@ -15,7 +15,7 @@ type Facts struct {
 	Now time.Time
 	// Wanted is the number of members that the spec asks for: 1 + replicas.
 	Wanted int
-	// Persistent says that the members keep their data on volumes.
+	// Persistent says that members keep their data on volumes.
 	Persistent bool
 	// Record is what was recorded last; nil if nothing ever was.
 	Record *v1alpha1.Record
@@ -31,6 +31,9 @@ type Facts struct {
 	// exists, read when no such process followed the primary any more: it
 	// confirmed nothing beyond.
 	Left map[v1alpha1.MemberID]int64
+	// InOrder says that the StatefulSet makes a pod only once those of lower
+	// ordinals are of the wanted template: it is so where volumes are added.
+	InOrder bool
 	// DetachedFor is how long, on the operator's own monotonic clock, every
 	// holder other than the primary has been seen not to follow it. Zero if
 	// one was not.
@@ -51,6 +54,11 @@ type Member struct {
 	IP string
 	// Leaving says that the pod is being deleted.
 	Leaving bool
+	// Outdated says that the pod was made from an older template than the one that
+	// is wanted.
+	Outdated bool
+	// Persistent says that the pod keeps its data on a volume.
+	Persistent bool
 	// Role is the value of the pod's role label.
 	Role string
 	// Info is what the process said in this pass; nil if it did not answer.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
@@ -19,7 +20,7 @@ func steady(f *Facts, primary *Member) Decision {
 	synced := refresh(f, &record, primary)
 	admitted := admit(f, &record, primary)
 	d.InSync = synced
-	lease(&d, &record, primary, len(synced) > 0)
+	lease(&d, &record, primary, slices.ContainsFunc(synced, func(pod string) bool { return !f.pod(pod).Leaving }))
 	if admitted || renamed {
 		d.step(WriteRecord{Why: Why("before members are told to follow " + primary.Pod), Record: record})
 	}
@@ -32,11 +33,10 @@ func steady(f *Facts, primary *Member) Decision {
 		}
 	}
 	label(&d, primary, naming.RolePrimary)
-	if !primary.Serving {
-		d.step(Serve{Why: "it is the primary, so it stays readable if it is demoted", Member: primary.ID()})
-	}
+	serve(&d, primary, "it is the primary, so it stays readable if it is demoted")
 	d.Record = &record
 	handOver(f, &d, &record, primary)
+	roll(f, &d, &record, primary)
 	d.Removable = removable(f, primary, synced)
 	return d
 }
@@ -167,16 +167,24 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 			label(d, m, "")
 		}
 	default:
-		switch {
-		case m.Serving:
-		case m.Info.Rewriting:
-			// Until its first append-only file is complete, a restart would find
-			// nothing, and Redis refuses to end at a SIGTERM (measured).
-			d.wait(Wait{Reason: v1alpha1.ReasonReplicaSyncing, Poll: true, Message: m.Pod + " writes its copy to its volume"})
-		default:
-			d.step(Serve{Why: "it is in sync, so its data may be read from now on", Member: m.ID()})
-		}
+		serve(d, m, "it is in sync, so its data may be read from now on")
 		label(d, m, naming.RoleReplica)
+	}
+}
+
+// serve lets a member that has its data answer reads from then on, once a restart
+// would find the data too.
+func serve(d *Decision, m *Member, why Why) {
+	switch {
+	case m.Persistent && !m.Info.AppendOnly:
+		d.step(AppendOnly{Why: "it started from a snapshot, which later writes are not in", Member: m.ID()})
+	case m.Serving:
+	case m.Info.Rewriting:
+		// Until its first append-only file is complete, a restart would find
+		// nothing, and Redis refuses to end at a SIGTERM (measured).
+		d.wait(Wait{Reason: v1alpha1.ReasonReplicaSyncing, Poll: true, Message: m.Pod + " writes its copy to its volume"})
+	default:
+		d.step(Serve{Why: why, Member: m.ID()})
 	}
 }
 
@@ -270,14 +278,17 @@ func switchover(from, to *Member) Switchover {
 		From: from.ID(), To: to.ID(), FromIP: from.IP, ToIP: to.IP}
 }
 
-// successor is the member of the lowest ordinal that can take over.
+// successor is the member that can take over: of those of the wanted template, if
+// there are any, the one of the lowest ordinal.
 func successor(f *Facts, record *v1alpha1.Record, primary *Member) *Member {
+	var found *Member
 	for i := range f.Members {
-		if m := &f.Members[i]; m != primary && refusal(f, record, primary, m) == "" {
-			return m
+		m := &f.Members[i]
+		if m != primary && refusal(f, record, primary, m) == "" && (found == nil || (found.Outdated && !m.Outdated)) {
+			found = m
 		}
 	}
-	return nil
+	return found
 }
 
 // removable says that the members beyond the wanted ones can go: the primary

@@ -59,6 +59,17 @@ type (
 		Pod string
 		UID types.UID
 	}
+	// Replace deletes a pod so that one of the wanted template takes its place.
+	Replace struct {
+		Why
+		Pod string
+		UID types.UID
+	}
+	// AppendOnly turns the append-only file of the member on.
+	AppendOnly struct {
+		Why
+		Member v1alpha1.MemberID
+	}
 	// Serve lets the member answer reads while its link is down.
 	Serve struct {
 		Why

@@ -9,13 +9,13 @@ import (
 
 // newWorld makes a cluster of 2 to 4 members that is about to be created.
 func newWorld(seed uint64, traced bool) *World {
-	w := &World{traced: traced, rng: rand.New(rand.NewPCG(seed, 1)), pods: map[string]*pod{}, volumes: map[string][]entry{},
+	w := &World{traced: traced, rng: rand.New(rand.NewPCG(seed, 1)), pods: map[string]*pod{}, volumes: map[string]*volume{},
 		acknowledged: map[*process][]int{}}
 	w.wanted = 2 + w.rng.IntN(3)
 	w.persistent = w.chance(3)
 	w.failures = w.rng.IntN(7)
 	w.calm = time.Duration(w.rng.IntN(3)) * 3 * time.Second
-	all := []func(*process){w.kill, w.killAll, w.hang, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.trim, w.heal, w.ask}
+	all := []func(*process){w.kill, w.killAll, w.hang, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.roll, w.trim, w.heal, w.ask}
 	for range 2 + w.rng.IntN(6) {
 		w.kinds = append(w.kinds, all[w.rng.IntN(len(all))])
 	}
@@ -95,7 +95,7 @@ func (w *World) terminate(p *pod) {
 			return
 		}
 	}
-	w.end(proc, "terminated")
+	w.end(proc, terminated)
 }
 
 // maybeFail lets a failure happen, rarely.
@@ -166,6 +166,13 @@ func (w *World) scale(*process) {
 	w.note("%d members are wanted", w.wanted)
 }
 
+// roll asks for another template; one in three does not start.
+func (w *World) roll(*process) {
+	w.template++
+	w.broken = w.chance(3)
+	w.note("template %d is wanted, broken %t", w.template, w.broken)
+}
+
 // ask is a person who wants another primary.
 func (w *World) ask(*process) {
 	w.moveTo = fmt.Sprintf("r-%d", w.rng.IntN(4))
@@ -196,6 +203,10 @@ func (w *World) heal(*process) {
 func (w *World) healAll() {
 	w.healing = true
 	w.heal(nil)
+	if w.broken {
+		w.template, w.broken = w.template+1, false
+		w.note("a person puts the template right")
+	}
 	for _, p := range slices.Backward(w.processes) {
 		if w.ghost(p) {
 			w.end(p, "its node is gone")

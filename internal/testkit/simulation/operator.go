@@ -91,10 +91,20 @@ func (o *Operator) Pass() plan.Decision {
 	if d.Record != nil {
 		o.world.record = d.Record.DeepCopy()
 	}
+	o.replaceBroken()
 	if o.interlude() == nil && (o.world.size <= o.world.wanted || d.Removable) {
 		o.world.size = o.world.wanted
 	}
 	return d
+}
+
+// replaceBroken deletes pods of an older template that cannot start.
+func (o *Operator) replaceBroken() {
+	for _, p := range o.world.sortedPods() {
+		if p.broken && p.template != o.world.template {
+			p.leaving = true
+		}
+	}
 }
 
 func (o *Operator) round() (plan.Decision, error) {
@@ -127,7 +137,8 @@ func (o *Operator) observe() (plan.Facts, error) {
 	pods := w.sortedPods()
 	present := map[types.UID]bool{}
 	for _, p := range pods {
-		f.Members = append(f.Members, plan.Member{Pod: p.name, PodUID: p.uid, Ordinal: p.ordinal, IP: p.ip, Leaving: p.leaving, Killed: p.killed, Role: p.role})
+		f.Members = append(f.Members, plan.Member{Pod: p.name, PodUID: p.uid, Ordinal: p.ordinal, IP: p.ip, Leaving: p.leaving, Killed: p.killed, Role: p.role,
+			Outdated: p.template != w.template, Persistent: w.persistent})
 		present[p.uid] = true
 	}
 	for ordinal := range w.wanted {

@@ -54,6 +54,7 @@ type process struct {
 	minReplicas int
 	pausedUntil time.Duration
 	serving     bool
+	appendOnly  bool
 }
 
 // link is the stream that a replica reads.
@@ -161,6 +162,7 @@ func (w *World) info(p *process) *redis.Info {
 		RunID: p.runID, Role: p.role, PrimaryHost: p.source, PrimaryPort: redis.Port,
 		LinkUp: p.linkUp(), ReplicationID: p.id, SecondaryID: p.secondary, Offset: p.offset,
 		MinReplicas: p.minReplicas, Loading: p.loading, Keys: int64(len(p.log)),
+		AppendOnly: p.appendOnly,
 	}
 	if p.role == redis.RoleReplica && !info.LinkUp {
 		info.LinkDownSeconds = -1

@@ -43,6 +43,14 @@ func (o *Operator) do(step plan.Step) error {
 			p.leaving, p.killed = true, true
 		}
 		return nil
+	case plan.Replace:
+		if p := w.pods[step.Pod]; p != nil && p.uid == step.UID {
+			w.checkReplace(p)
+			p.leaving = true
+		}
+		return nil
+	case plan.AppendOnly:
+		return o.on(step.Member, func(p *process) error { p.appendOnly = true; return nil })
 	case plan.SetLease:
 		return o.on(step.Member, func(p *process) error { p.minReplicas = step.Replicas; return nil })
 	}

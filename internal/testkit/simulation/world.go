@@ -23,9 +23,11 @@ type World struct {
 	wanted     int
 
 	pods      map[string]*pod
-	volumes   map[string][]entry
+	volumes   map[string]*volume
 	processes []*process // those that run, with a pod or without
 	size      int        // of the StatefulSet
+	template  int        // that new pods are made from
+	broken    bool       // pods of that template do not start
 	record    *v1alpha1.Record
 	service   string
 	moveTo    string // the pod that a person wants as primary
@@ -52,9 +54,21 @@ type pod struct {
 	role    string
 	leaving bool
 	killed  bool // deleted with next to no grace
-	byScale bool
-	proc    *process
-	waiting []*write
+	// template that it was made from, and whether that does not start.
+	template int
+	broken   bool
+	byScale  bool
+	proc     *process
+	waiting  []*write
+}
+
+// volume is what the files of a member hold: an append-only file, which tells no
+// offsets, or the snapshot of a process that ended in good order, which does.
+type volume struct {
+	log      []entry
+	snapshot bool
+	id       redis.ReplicationID
+	offset   int64
 }
 
 // write is a write that its client followed by WAIT 1.
@@ -109,7 +123,8 @@ func (w *World) createPods() {
 			continue
 		}
 		w.ids++
-		p := &pod{name: name, ordinal: ordinal, uid: types.UID(fmt.Sprintf("uid%d", w.ids)), ip: fmt.Sprintf("10.0.0.%d", w.ids)}
+		p := &pod{name: name, ordinal: ordinal, uid: types.UID(fmt.Sprintf("uid%d", w.ids)), ip: fmt.Sprintf("10.0.0.%d", w.ids),
+			template: w.template, broken: w.broken}
 		w.pods[name] = p
 		w.start(p)
 	}
@@ -126,16 +141,20 @@ func (w *World) start(p *pod) {
 	w.runs++
 	p.proc = &process{pod: p, runID: fmt.Sprintf("run%d", w.runs), alive: true, role: redis.RoleReplica,
 		id: w.newReplicationID(), linkDownSince: -1, views: map[*process]*view{}}
+	if p.broken {
+		p.proc.alive = false
+		return
+	}
 	if w.persistent {
-		p.proc.log = slices.Clone(w.volumes[p.name])
-		for i := range p.proc.log {
-			p.proc.log[i].offset = 0
-		}
+		p.proc.load(w.volumes[p.name])
 	}
 	p.waiting = nil
 	w.processes = append(w.processes, p.proc)
 	w.note("%s starts with %d keys", p.proc, len(p.proc.log))
 }
+
+// terminated is the end of a process in good order.
+const terminated = "terminated"
 
 // end ends a process; an append-only file may lack the last second.
 func (w *World) end(p *process, why string) {
@@ -146,11 +165,35 @@ func (w *World) end(p *process, why string) {
 	p.alive = false
 	w.processes = slices.DeleteFunc(w.processes, func(q *process) bool { return q == p })
 	if w.persistent {
-		kept := len(p.log)
-		if why != "terminated" {
-			kept -= min(kept, w.rng.IntN(3))
-		}
-		w.volumes[p.pod.name] = slices.Clone(p.log[:kept])
+		w.keep(p, why)
+	}
+}
+
+// keep leaves the process's data on its volume. Without an append-only file, a
+// process that does not end in good order leaves what it started from.
+func (w *World) keep(p *process, why string) {
+	switch {
+	case why == terminated:
+		w.volumes[p.pod.name] = &volume{log: slices.Clone(p.log), snapshot: p.backlog, id: p.id, offset: p.offset}
+	case p.appendOnly:
+		kept := len(p.log) - min(len(p.log), w.rng.IntN(3))
+		w.volumes[p.pod.name] = &volume{log: slices.Clone(p.log[:kept])}
+	}
+}
+
+// load is what a process does at its start.
+func (p *process) load(v *volume) {
+	p.appendOnly = v == nil || !v.snapshot
+	if v == nil {
+		return
+	}
+	p.log = slices.Clone(v.log)
+	if v.snapshot {
+		p.id, p.offset, p.backlog, p.backlogStart = v.id, v.offset, true, v.offset
+		return
+	}
+	for i := range p.log {
+		p.log[i].offset = 0
 	}
 }
 
@@ -209,7 +252,7 @@ func (w *World) checkEmpty(p *process) {
 	}
 	for name, volume := range w.volumes {
 		// The operator deletes the volumes of members that were removed.
-		if owner := w.pods[name]; owner != nil && !owner.proc.alive && owner != p.pod && len(volume) > 0 {
+		if owner := w.pods[name]; owner != nil && !owner.proc.alive && owner != p.pod && len(volume.log) > 0 {
 			w.violated("%s is promoted empty, and the volume of %s holds data", p, name)
 		}
 	}

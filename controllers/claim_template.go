@@ -1,0 +1,77 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis/plan"
+	"seang.org/operator/internal/resources"
+)
+
+// reconcileClaimTemplate makes way for a StatefulSet with another volume claim
+// template, which Kubernetes does not let change: the one that is there is deleted
+// and leaves its pods running; the next adopts them. False while that goes on.
+func (r *RedisClusterReconciler) reconcileClaimTemplate(ctx context.Context, s *scope, in resources.Input) (bool, error) {
+	set := s.statefulSet
+	if !set.DeletionTimestamp.IsZero() {
+		s.wait(plan.Wait{Reason: v1alpha1.ReasonConfiguring, Message: "the StatefulSet is replaced; its pods stay"})
+		return false, nil
+	}
+	if sameClaims(set, in) || !metav1.IsControlledBy(set, s.cluster) {
+		return true, nil
+	}
+	if err := r.growClaims(ctx, s, in); err != nil {
+		return false, err
+	}
+	orphan := metav1.DeletePropagationOrphan
+	err := r.Delete(ctx, set, &client.DeleteOptions{PropagationPolicy: &orphan,
+		Preconditions: &metav1.Preconditions{UID: &set.UID, ResourceVersion: &set.ResourceVersion}})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("delete the StatefulSet %s, without its pods, for one with other volume claims: %w", set.Name, err)
+	}
+	logf.FromContext(ctx).Info("StatefulSet deleted to be made anew, its pods stay", "reason", "its volume claim template changes")
+	s.wait(plan.Wait{Reason: v1alpha1.ReasonConfiguring, Message: "the StatefulSet is replaced; its pods stay"})
+	return false, nil
+}
+
+// sameClaims says that the StatefulSet makes the volume claims that are wanted.
+func sameClaims(set *appsv1.StatefulSet, in resources.Input) bool {
+	have := set.Spec.VolumeClaimTemplates
+	if !in.Persistent || len(have) == 0 {
+		return !in.Persistent && len(have) == 0
+	}
+	return have[0].Spec.Resources.Requests.Storage().Cmp(in.StorageSize) == 0
+}
+
+// addsVolumes says that the StatefulSet gives its pods volumes that some do not
+// have yet. It fails to add them to those and gets no further, by ordinal, than
+// the first of them.
+func (s *scope) addsVolumes() bool {
+	if s.statefulSet == nil || len(s.statefulSet.Spec.VolumeClaimTemplates) == 0 {
+		return false
+	}
+	for _, pod := range s.pods {
+		if !onVolume(pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// onVolume says that the pod keeps its data on a volume that outlives it.
+func onVolume(pod *corev1.Pod) bool {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Name == naming.VolumeData {
+			return volume.PersistentVolumeClaim != nil
+		}
+	}
+	return false
+}
