@@ -70,6 +70,13 @@ const (
 	ReasonPromoting = "Promoting"
 )
 
+// Reasons why a roll goes no further.
+const (
+	// ReasonDowngradeRefused: a member runs an older Redis than the primary and
+	// cannot read its data; the roll stops there.
+	ReasonDowngradeRefused = "DowngradeRefused"
+)
+
 // Reasons why no primary can be had.
 const (
 	// ReasonFencing: the old primary is not proved to have stopped yet.

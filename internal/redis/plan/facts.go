@@ -73,6 +73,9 @@ type Member struct {
 	// SyncTarget is an offset of this epoch's primary read after the member
 	// began to follow it; 0 while none was read.
 	SyncTarget int64
+	// FollowsFor is how long the member has been told to follow the primary of this
+	// epoch.
+	FollowsFor time.Duration
 	// Serving says that this process answers reads while its link is down: it
 	// was in sync before.
 	Serving bool

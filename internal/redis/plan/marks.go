@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/redis"
@@ -15,6 +16,8 @@ type Marks map[v1alpha1.MemberID]mark
 // mark holds for one epoch, in which offsets can be compared.
 type mark struct {
 	epoch int64
+	// since when the process follows.
+	since time.Time
 	// target was read after the process began to follow; 0 if it does not.
 	target int64
 	// left was read when the process's pod was gone and no process without a pod
@@ -52,7 +55,10 @@ func (k Marks) follow(f *Facts, primary *Member) {
 			n = mark{epoch: f.Record.Epoch}
 		}
 		if n.target == 0 && m.follows(primary.IP) {
-			n.target = target(f.Record, primary, m)
+			n.target, n.since = target(f.Record, primary, m), f.Now
+		}
+		if !n.since.IsZero() {
+			m.FollowsFor = f.Now.Sub(n.since)
 		}
 		k[m.ID()], m.SyncTarget = n, n.target
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
@@ -162,7 +163,7 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 		d.step(Follow{Why: Why(fmt.Sprintf("%s must follow %s", m.Pod, primary.Pod)), Member: m.ID(), IP: primary.IP})
 		d.wait(syncing(m))
 	case !InSync(primary, m):
-		d.wait(syncing(m))
+		d.wait(copying(primary, m))
 		if !m.Serving {
 			label(d, m, "")
 		}
@@ -210,6 +211,19 @@ func label(d *Decision, m *Member, role string) {
 
 func syncing(m *Member) Wait {
 	return Wait{Reason: v1alpha1.ReasonReplicaSyncing, Poll: true, Message: m.Pod + " copies from the primary"}
+}
+
+// copyLimit is how long a member of an older version may copy before it is taken to
+// be unable to read what it gets: Redis tries for ever.
+const copyLimit = 15 * time.Second
+
+func copying(primary, m *Member) Wait {
+	if m.FollowsFor < copyLimit || !m.Info.Older(primary.Info) {
+		return syncing(m)
+	}
+	return Wait{Reason: v1alpha1.ReasonDowngradeRefused, Poll: true, Stuck: true, Message: fmt.Sprintf(
+		"%s runs %s %s, which is older than %s %s of %s, and is not in sync after %s: it cannot read the data; set spec.image to the newer version",
+		m.Pod, m.Info.Flavour, m.Info.Version, primary.Info.Flavour, primary.Info.Version, primary.Pod, copyLimit)}
 }
 
 func absent(m *Member) Wait {
