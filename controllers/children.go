@@ -34,6 +34,7 @@ func (r *RedisClusterReconciler) reconcileConfigMap(ctx context.Context, s *scop
 	redisConf, err := conf.Render(conf.Input{
 		MemoryLimit: s.limit,
 		Persistence: s.persistent(),
+		MinReplicas: s.minReplicas(),
 		Directives:  s.directives(),
 	})
 	if err != nil {

@@ -34,14 +34,16 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.facts = plan.Facts{
-		Now:        s.now,
-		Wanted:     s.wanted(),
-		Persistent: s.persistent() || slices.ContainsFunc(slices.Collect(maps.Values(s.pods)), onVolume),
-		InOrder:    s.addsVolumes(),
-		MoveTo:     s.cluster.Annotations[naming.AnnotationSwitchoverTo],
-		Record:     s.record(claims),
-		Members:    s.places(),
-		Gone:       map[types.UID]plan.Proof{},
+		Now:         s.now,
+		Wanted:      s.wanted(),
+		Persistent:  s.persistent() || slices.ContainsFunc(slices.Collect(maps.Values(s.pods)), onVolume),
+		InOrder:     s.addsVolumes(),
+		MinReplicas: s.minReplicas(),
+		MoveTo:      s.cluster.Annotations[naming.AnnotationSwitchoverTo],
+		Accept:      s.cluster.Annotations[naming.AnnotationAcceptDataLoss],
+		Record:      s.record(claims),
+		Members:     s.places(),
+		Gone:        map[types.UID]plan.Proof{},
 	}
 	if s.facts.Service, err = r.servicePod(ctx, s); err != nil {
 		return err

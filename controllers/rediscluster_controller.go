@@ -86,7 +86,7 @@ func (r *RedisClusterReconciler) pass(ctx context.Context, s *scope) error {
 		r.reconcileFinalizer,
 		r.reconcileSecrets,
 		r.reconcileMembers,
-		r.reconcileRequest,
+		r.reconcileRequests,
 		r.reconcileMemory,
 		r.reconcilePassword,
 		r.reconcileConfig,

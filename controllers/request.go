@@ -9,28 +9,35 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis/plan"
 )
 
-// eventSwitchoverRefused is the reason of the Event that says why a requested
-// switchover was not made.
-const eventSwitchoverRefused = "SwitchoverRefused"
+// requests are, for what a person can ask, the annotation and the reason of the
+// Event that says why it was not done.
+var requests = map[plan.Request]struct{ annotation, refused string }{
+	plan.RequestSwitchover:     {naming.AnnotationSwitchoverTo, "SwitchoverRefused"},
+	plan.RequestAcceptDataLoss: {naming.AnnotationAcceptDataLoss, "AcceptDataLossRefused"},
+}
 
-// reconcileRequest ends a switchover that a person asked for: it is made once, or
-// refused once, and does not come back after the next failover.
-func (r *RedisClusterReconciler) reconcileRequest(ctx context.Context, s *scope) error {
-	answer := s.decision.Answer
-	if answer == nil {
-		return nil
-	}
-	err := r.patchMetadata(ctx, s, func(cluster *v1alpha1.RedisCluster) {
-		delete(cluster.Annotations, naming.AnnotationSwitchoverTo)
-	})
-	if err != nil {
-		return fmt.Errorf("remove the annotation %s: %w", naming.AnnotationSwitchoverTo, err)
-	}
-	logf.FromContext(ctx).Info("switchover answered", "done", answer.Done, "answer", answer.Message)
-	if !answer.Done {
-		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, eventSwitchoverRefused, "Switchover", "%s", answer.Message)
+// eventDataLossAccepted is the reason of the Event of a decision that was followed.
+const eventDataLossAccepted = "DataLossAccepted"
+
+// reconcileRequests ends what a person asked for: it is done once, or refused once,
+// and does not come back after the next failover.
+func (r *RedisClusterReconciler) reconcileRequests(ctx context.Context, s *scope) error {
+	for _, answer := range s.decision.Answers {
+		request := requests[answer.Request]
+		err := r.patchMetadata(ctx, s, func(cluster *v1alpha1.RedisCluster) { delete(cluster.Annotations, request.annotation) })
+		if err != nil {
+			return fmt.Errorf("remove the annotation %s: %w", request.annotation, err)
+		}
+		logf.FromContext(ctx).Info("request answered", "request", string(answer.Request), "done", answer.Done, "answer", answer.Message)
+		switch {
+		case !answer.Done:
+			r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, request.refused, string(answer.Request), "%s", answer.Message)
+		case answer.Request == plan.RequestAcceptDataLoss:
+			r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, eventDataLossAccepted, string(answer.Request), "%s", answer.Message)
+		}
 	}
 	return nil
 }

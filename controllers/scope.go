@@ -81,6 +81,16 @@ func (s *scope) persistent() bool {
 	return s.cluster.Spec.EnablePersistence != nil && *s.cluster.Spec.EnablePersistence
 }
 
+// minReplicas that must acknowledge for a write to be accepted, whatever happens; 0
+// if that depends on who is in sync.
+func (s *scope) minReplicas() int {
+	d := s.cluster.Spec.Durability
+	if d == nil || d.Mode != v1alpha1.DurabilityStrict {
+		return 0
+	}
+	return max(1, int(d.MinReplicas))
+}
+
 // wanted is the number of members that the spec asks for.
 func (s *scope) wanted() int { return 1 + int(s.cluster.Spec.Replicas) }
 

@@ -11,6 +11,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.storage) || self.enablePersistence || !has(self.storage.size)",message="storage.size has no effect without enablePersistence: set enablePersistence to true or remove storage.size"
 // +kubebuilder:validation:XValidation:rule="!oldSelf.enablePersistence || !self.enablePersistence || !has(oldSelf.storage) || !has(oldSelf.storage.size) || (has(self.storage) && has(self.storage.size) && quantity(string(self.storage.size)).compareTo(quantity(string(oldSelf.storage.size))) >= 0)",message="storage.size cannot shrink or be removed: create a new RedisCluster with the smaller size and copy the data"
 // +kubebuilder:validation:XValidation:rule="!oldSelf.enablePersistence || !self.enablePersistence || (has(oldSelf.storage) && has(oldSelf.storage.storageClassName) ? oldSelf.storage.storageClassName : 'the default') == (has(self.storage) && has(self.storage.storageClassName) ? self.storage.storageClassName : 'the default')",message="storage.storageClassName cannot change: create a new RedisCluster with the other class and copy the data"
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.durability) || self.durability.mode != 'Strict' || (has(self.durability.minReplicas) ? self.durability.minReplicas : 1) < self.replicas",message="durability.minReplicas (1 unless set) must be less than replicas, so that one replica can be replaced without stopping writes: raise replicas or lower durability.minReplicas"
 type RedisClusterSpec struct {
 	// replicas is the number of read replicas, 1 to 10. One primary comes on
 	// top, so there are 1 + replicas pods.
@@ -58,6 +60,11 @@ type RedisClusterSpec struct {
 	// the Secret that status.binding names.
 	// +optional
 	Auth *AuthSpec `json:"auth,omitempty"`
+
+	// durability says when the primary stops accepting writes for want of replicas.
+	// Unset, the mode is Default.
+	// +optional
+	Durability *DurabilitySpec `json:"durability,omitempty"`
 
 	// scheduling says where the pods may run. Unset, they are spread over
 	// nodes and zones where possible.
@@ -127,6 +134,38 @@ type AuthSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="auth.secretName must be the name of a Secret: lower-case letters, digits, '-' and '.'"
 	SecretName string `json:"secretName,omitempty"`
+}
+
+// DurabilityMode says what happens when replicas are lost.
+// +kubebuilder:validation:Enum=Default;Strict
+type DurabilityMode string
+
+const (
+	// DurabilityDefault accepts writes only while a replica acknowledged within two
+	// seconds, as long as any is in sync. When the last one is lost, the operator
+	// records that and lets the primary go on alone.
+	DurabilityDefault DurabilityMode = "Default"
+	// DurabilityStrict accepts writes only while minReplicas replicas acknowledged
+	// within two seconds, whatever happens.
+	DurabilityStrict DurabilityMode = "Strict"
+)
+
+// DurabilitySpec says when the primary stops accepting writes for want of replicas.
+// It bounds how long an isolated primary acknowledges writes, to about four seconds;
+// it does not say that a replica has a given write: only WAIT does.
+//
+// +kubebuilder:validation:XValidation:rule="self.mode == 'Strict' || !has(self.minReplicas)",message="durability.minReplicas has an effect with the mode Strict only: remove it or set the mode to Strict"
+type DurabilitySpec struct {
+	// mode says what happens when replicas are lost.
+	// +required
+	Mode DurabilityMode `json:"mode,omitempty"`
+
+	// minReplicas that must have acknowledged within two seconds for a write to be
+	// accepted, 1 to 9 and less than replicas. With Strict, 1 unless set.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=9
+	MinReplicas int32 `json:"minReplicas,omitempty"`
 }
 
 // SchedulingSpec says where the pods may run.

@@ -46,6 +46,10 @@ const (
 	// AnnotationSwitchoverTo on a RedisCluster names the pod that is to become
 	// primary. The operator removes it when that is done or refused.
 	AnnotationSwitchoverTo = Group + "/switchover-to"
+	// AnnotationAcceptDataLoss on a RedisCluster is a person's decision that the data
+	// of one pod is to be kept, whatever others may hold: POD UID@EPOCH. The operator
+	// removes it when that is done or refused.
+	AnnotationAcceptDataLoss = Group + "/accept-data-loss"
 	// AnnotationApplied on a child is the hash of what the operator last applied.
 	AnnotationApplied = Group + "/applied"
 	// AnnotationRestartedAt on a RedisCluster has its pods replaced, one at a time,
@@ -179,4 +183,4 @@ func ClusterOf(pod string) (string, bool) {
 }
 
 // Requests are the annotations by which a person asks something of the operator.
-var Requests = []string{AnnotationPaused, AnnotationSwitchoverTo, AnnotationRestartedAt}
+var Requests = []string{AnnotationPaused, AnnotationSwitchoverTo, AnnotationAcceptDataLoss, AnnotationRestartedAt}

@@ -51,7 +51,8 @@ type Info struct {
 	SecondaryID   ReplicationID
 	// Offset in bytes: written as primary, applied as replica.
 	Offset int64
-	// MinReplicas is 1 while the process refuses writes without a good replica.
+	// MinReplicas without which the process refuses writes. INFO tells only that it is
+	// not 0: the parser gives 1.
 	MinReplicas int
 	// Replicas as a primary sees them.
 	Replicas []Replica

@@ -36,7 +36,8 @@ type Member struct {
 	client      rueidis.Client
 	runID       string
 	serving     atomic.Bool
-	announced   atomic.Bool // Connect returned it
+	minReplicas atomic.Int64 // as it was set last
+	announced   atomic.Bool  // Connect returned it
 	dead        atomic.Bool
 	done        chan struct{}
 	ended       sync.Once
@@ -89,12 +90,18 @@ func logIn(ctx context.Context, target Target, pool *Pool, conn net.Conn) (*Memb
 		m.close()
 		return nil, err
 	}
-	serve, err := m.ConfigGet(ctx, serveStale)
+	serve, err := m.ConfigGet(ctx, serveStale, minReplicas)
 	if err != nil {
 		m.close()
 		return nil, err
 	}
 	m.serving.Store(serve[serveStale] == "yes")
+	n, err := strconv.ParseInt(serve[minReplicas], 10, 32)
+	if err != nil {
+		m.close()
+		return nil, fmt.Errorf("redis at %s %w: %s: %w", target.Address, ErrReplied, minReplicas, err)
+	}
+	m.minReplicas.Store(n)
 	return m, nil
 }
 
@@ -200,6 +207,9 @@ func (m *Member) watch() {
 // serveStale is the directive by which a replica answers reads without a link.
 const serveStale = "replica-serve-stale-data"
 
+// minReplicas is the directive by which a primary refuses writes without replicas.
+const minReplicas = "min-replicas-to-write"
+
 // Serving says that the process answers reads while its link is down.
 func (m *Member) Serving() bool { return m.serving.Load() }
 
@@ -232,6 +242,10 @@ func (m *Member) info(ctx context.Context) (redis.Info, error) {
 	info, err := redis.ParseInfo(reply)
 	if err != nil {
 		return redis.Info{}, fmt.Errorf("redis at %s %w: %w", m.address, ErrReplied, err)
+	}
+	if info.MinReplicas > 0 {
+		// INFO says that there is a limit, not which.
+		info.MinReplicas = max(1, int(m.minReplicas.Load()))
 	}
 	m.state.Store(fingerprint(&info))
 	return info, nil
@@ -369,8 +383,11 @@ func (m *Member) SetMaxMemory(ctx context.Context, bytes int64) error {
 // SetMinReplicas makes the process refuse writes unless so many replicas have
 // acknowledged within maxLag seconds.
 func (m *Member) SetMinReplicas(ctx context.Context, replicas, maxLag int) error {
-	return m.ConfigSet(ctx, map[string]string{
-		"min-replicas-max-lag": strconv.Itoa(maxLag), "min-replicas-to-write": strconv.Itoa(replicas)})
+	err := m.ConfigSet(ctx, map[string]string{"min-replicas-max-lag": strconv.Itoa(maxLag), minReplicas: strconv.Itoa(replicas)})
+	if err == nil {
+		m.minReplicas.Store(int64(replicas))
+	}
+	return err
 }
 
 // SetPassword replaces the password of a user by the one with that SHA-256 hash.

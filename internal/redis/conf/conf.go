@@ -28,6 +28,9 @@ type Input struct {
 	MemoryLimit int64
 	// Persistence says that the data is kept on a volume.
 	Persistence bool
+	// MinReplicas that must acknowledge for a write to be accepted, from the start; 0
+	// leaves it to the operator.
+	MinReplicas int
 	// Directives of the user; none may be owned by the operator.
 	Directives map[string]string
 }
@@ -82,7 +85,7 @@ func owned(in Input) []string {
 		"replicaof 127.0.0.1 1",
 		"replica-read-only yes",
 		"replica-serve-stale-data no",
-		"min-replicas-to-write 0",
+		fmt.Sprintf("min-replicas-to-write %d", in.MinReplicas),
 		"min-replicas-max-lag 2",
 		"repl-diskless-sync yes",
 		"repl-diskless-sync-delay 0",

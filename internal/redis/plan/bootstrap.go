@@ -13,8 +13,11 @@ func bootstrap(f *Facts) Decision {
 	for i := range f.Members {
 		m := &f.Members[i]
 		if reason := holdsUnknownData(m); reason != "" {
-			d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: m.Answers(),
-				Message: fmt.Sprintf("no record says who holds the data, and %s %s", m.Pod, reason)})
+			message := fmt.Sprintf("no record says who holds the data, and %s %s", m.Pod, reason)
+			if m.Answers() {
+				message += "; " + f.howToAccept(m)
+			}
+			d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: m.Answers(), Message: message})
 		}
 	}
 	first := f.firstEmpty()

@@ -147,7 +147,7 @@ func text(d Decision) string {
 	for _, w := range d.Waits {
 		fmt.Fprintf(&b, "wait %s: %s\n", w.Reason, w.Message)
 	}
-	if a := d.Answer; a != nil {
+	for _, a := range d.Answers {
 		b.WriteString(map[bool]string{true: "done: ", false: "refused: "}[a.Done] + a.Message + "\n")
 	}
 	return b.String()

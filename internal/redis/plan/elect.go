@@ -98,6 +98,8 @@ func fence(f *Facts, d *Decision) bool {
 		message := fmt.Sprintf("%s does not answer and may still accept writes: waiting for a proof that it ended", id.Pod)
 		if f.Record.Lease {
 			message += ", or for its lease to run out"
+		} else if best := MostAdvanced(f.Record, f.liveHolders()); best != nil {
+			message += "; if you know that it ended, " + f.howToAccept(best)
 		}
 		d.wait(Wait{Reason: v1alpha1.ReasonFencing, Message: message, Blocking: true, Poll: true})
 	}

@@ -29,7 +29,7 @@ func TestElect(t *testing.T) {
 	}{
 		"a primary that is silent without a proof is waited for": {
 			facts: silent(facts(record(noLease), member(0), member(1, behind...), member(2, ahead...)), time.Hour, time.Hour),
-			want:  "wait Fencing: r-0 does not answer and may still accept writes: waiting for a proof that it ended",
+			want:  "wait Fencing: r-0 does not answer and may still accept writes: waiting for a proof that it ended; if you know that it ended, annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2",
 		},
 		"a lease is not let run out before the limit of silence": {
 			facts: silent(facts(record(), member(0), member(1, replica(0)), member(2, replica(0))), time.Second, 0),
@@ -52,7 +52,7 @@ func TestElect(t *testing.T) {
 		"a pod that is gone with a proof is ended": {facts: gone(facts(record(), member(0, noPod), member(1, behind...), member(2, ahead...)), ProofRefused), want: failover},
 		"a pod that is gone without a proof is not": {
 			facts: gone(facts(record(noLease), member(0, noPod), member(1, behind...), member(2, ahead...)), NotProved),
-			want:  "wait Fencing: r-0 does not answer and may still accept writes: waiting for a proof that it ended",
+			want:  "wait Fencing: r-0 does not answer and may still accept writes: waiting for a proof that it ended; if you know that it ended, annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2",
 		},
 		"a replica that reads what a dead primary sent is left to drain": {
 			facts: facts(record(), member(0, proved(ProofRefused)), member(1, behind...), member(2, replica(0))),
@@ -86,7 +86,7 @@ func TestElect(t *testing.T) {
 		},
 		"a holder that never was in sync is no candidate alone": {
 			facts: facts(record(notInSync(2)), member(0, proved(ProofRefused)), member(1, proved(ProofRefused)), member(2, ahead...)),
-			want:  "wait NoCandidate: only r-2 lives and it was not in sync with r-0: promoting it would lose acknowledged writes; bring back a pod with a newer copy",
+			want:  "wait NoCandidate: only r-2 lives and it was not in sync with r-0: promoting it would lose acknowledged writes; bring back a pod with a newer copy, or annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2",
 		},
 		"a promotion that was recorded and not done is done": {
 			facts: facts(record(moving), member(0, proved(ProofRefused)), member(1, behind...), member(2, behind...)),

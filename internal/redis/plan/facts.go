@@ -23,8 +23,13 @@ type Facts struct {
 	Members []Member
 	// Service names the pod that the primary Service selects.
 	Service string
+	// MinReplicas without which the primary must never accept writes; 0 if that
+	// depends on who is in sync.
+	MinReplicas int
 	// MoveTo names the pod that a person wants as primary; empty if none is named.
 	MoveTo string
+	// Accept is a person's decision whose data is kept: POD UID@EPOCH, or empty.
+	Accept string
 	// Gone proves that processes of pods that no longer exist have ended.
 	Gone map[types.UID]Proof
 	// Left has an offset of the primary for each holder whose pod no longer

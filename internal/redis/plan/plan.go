@@ -24,12 +24,17 @@ import "seang.org/operator/api/v1alpha1"
 // Next decides what to do now. Facts read after the steps were done, given to
 // Next again, lead to no further step once all is as asked.
 func Next(f Facts) Decision {
-	if f.Record == nil || f.Record.Epoch == 0 {
-		return bootstrap(&f)
+	var primary *Member
+	if f.epoch() > 0 {
+		primary = f.member(f.Record.Primary)
 	}
-	primary := f.member(f.Record.Primary)
-	if primary != nil && primary.isPrimary() {
+	switch chosen := f.accepted(); {
+	case primary != nil && primary.isPrimary():
 		return steady(&f, primary)
+	case chosen != nil:
+		return accept(&f, chosen)
+	case f.epoch() == 0:
+		return bootstrap(&f)
 	}
 	return elect(&f)
 }

@@ -13,7 +13,7 @@ import (
 func recoverData(f *Facts, d Decision) Decision {
 	if stale := firstWithData(f.liveHolders()); stale != nil {
 		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: fmt.Sprintf(
-			"only %s lives and it was not in sync with %s: promoting it would lose acknowledged writes; bring back a pod with a newer copy", stale.Pod, f.Record.Primary.Pod)})
+			"only %s lives and it was not in sync with %s: promoting it would lose acknowledged writes; bring back a pod with a newer copy, or %s", stale.Pod, f.Record.Primary.Pod, f.howToAccept(stale))})
 		return d
 	}
 	if alive := f.unreached(); alive != "" {
@@ -30,7 +30,7 @@ func recoverData(f *Facts, d Decision) Decision {
 		switch {
 		case !m.Answers():
 		case m.Info.Keys > 0:
-			d.wait(chooseByHand([]*Member{m}))
+			d.wait(f.chooseByHand([]*Member{m}))
 			return d
 		case first == nil && m.Ordinal < f.Wanted && !m.Leaving:
 			first = m
@@ -85,7 +85,7 @@ func recoverVolumes(f *Facts, d Decision) Decision {
 	case len(others) == 1:
 		startFrom(f, &d, others[0], "it is the only member that was in sync and loads its data")
 	case len(others) > 1:
-		d.wait(chooseByHand(others))
+		d.wait(f.chooseByHand(others))
 	case f.removed() != "":
 		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: fmt.Sprintf(
 			"every member is empty, and the volume of %s, which was removed, may hold the data: raise replicas to bring it back", f.removed())})
@@ -109,7 +109,7 @@ func otherVolumes(f *Facts, d *Decision, own *Member) []*Member {
 		case m.Info.Keys > 0 && f.podInSync(m.Pod):
 			others = append(others, m)
 		case m.Info.Keys > 0:
-			d.wait(chooseByHand([]*Member{m}))
+			d.wait(f.chooseByHand([]*Member{m}))
 		}
 	}
 	return others
@@ -141,13 +141,13 @@ func startFrom(f *Facts, d *Decision, m *Member, why string) {
 	promote(d, m, record, why)
 }
 
-func chooseByHand(choices []*Member) Wait {
+func (f *Facts) chooseByHand(choices []*Member) Wait {
 	var message strings.Builder
 	message.WriteString("the recorded primary's data is gone; a person must choose between")
 	for _, m := range choices {
 		fmt.Fprintf(&message, " %s (%d keys)", m.Pod, m.Info.Keys)
 	}
-	return Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: message.String()}
+	return Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: message.String() + ": " + f.howToAccept(choices...)}
 }
 
 func firstWithData(members []*Member) *Member {

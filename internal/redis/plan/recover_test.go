@@ -21,7 +21,7 @@ func TestRecover(t *testing.T) {
 		},
 		"a member with data keeps an empty one before it from being the source": {
 			facts: facts(record(), member(0, fresh(0)...), member(1, fresh(0)...), member(2, fresh(7)...)),
-			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-2 (7 keys)",
+			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-2 (7 keys): annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2",
 		},
 		"an unreachable process may hold the data (simulation)": {
 			facts: facts(record(func(r *v1Record) { r.Primary = id(1); r.MayHold = r.MayHold[1:2] }), member(0), member(1, fresh(0)...), member(2, fresh(0)...)),
@@ -49,11 +49,11 @@ func TestRecover(t *testing.T) {
 		},
 		"between two of those a person chooses": {
 			facts: volumes(facts(record(), member(0, fresh(0)...), member(1, fresh(6)...), member(2, fresh(7)...))),
-			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-1 (6 keys) r-2 (7 keys)",
+			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-1 (6 keys) r-2 (7 keys): annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-1@1 to keep the data of r-1, or uid-2@1 to keep the data of r-2",
 		},
 		"data of a member that the record does not know is not discarded (simulation)": {
 			facts: volumes(facts(record(func(r *v1Record) { r.MayHold = r.MayHold[:1] }), member(0, fresh(0)...), member(1, fresh(0)...), member(2, fresh(7)...))),
-			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-2 (7 keys)",
+			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-2 (7 keys): annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2",
 		},
 		"a member that does not answer may hold data": {
 			facts: volumes(facts(record(), member(0, fresh(0)...), member(1, fresh(0)...), member(2, proved(ProofTerminated)))),

@@ -9,7 +9,9 @@ import (
 func TestRoll(t *testing.T) {
 	old := func(m *Member) { m.Outdated = true }
 	onVolume := func(m *Member) { m.Persistent = true }
-	broken := func(m *Member) { m.Trouble = Wait{Reason: v1alpha1.ReasonImageNotPulled, Message: m.Pod + " has no image"} }
+	broken := func(m *Member) {
+		m.Trouble = Wait{Reason: v1alpha1.ReasonImageNotPulled, Message: m.Pod + " has no image"}
+	}
 	inOrder := func(f Facts) Facts { f.InOrder = true; return f }
 	lost := func(ordinal int) *v1Record {
 		return record(func(r *v1Record) { r.MayHold = append(r.MayHold[:ordinal], r.MayHold[ordinal+1:]...) })

@@ -21,7 +21,7 @@ func steady(f *Facts, primary *Member) Decision {
 	synced := refresh(f, &record, primary)
 	admitted := admit(f, &record, primary)
 	d.InSync = synced
-	lease(&d, &record, primary, slices.ContainsFunc(synced, func(pod string) bool { return !f.pod(pod).Leaving }))
+	lease(f, &d, &record, primary, slices.ContainsFunc(synced, func(pod string) bool { return !f.pod(pod).Leaving }))
 	if admitted || renamed {
 		d.step(WriteRecord{Why: Why("before members are told to follow " + primary.Pod), Record: record})
 	}
@@ -37,6 +37,7 @@ func steady(f *Facts, primary *Member) Decision {
 	serve(&d, primary, "it is the primary, so it stays readable if it is demoted")
 	d.Record = &record
 	handOver(f, &d, &record, primary)
+	answerAcceptance(f, &d, primary)
 	roll(f, &d, &record, primary)
 	d.Removable = removable(f, primary, synced)
 	return d
@@ -104,7 +105,7 @@ func admit(f *Facts, record *v1alpha1.Record, primary *Member) bool {
 	admitted := false
 	for i := range f.Members {
 		m := &f.Members[i]
-		if m == primary || !MayFollow(record, m) || m.Leaving || holder(record, m.ID()) != nil {
+		if m == primary || !f.mayFollow(record, primary, m) || m.Leaving || holder(record, m.ID()) != nil {
 			continue
 		}
 		record.MayHold = append(record.MayHold, v1alpha1.Holder{MemberID: m.ID()})
@@ -125,22 +126,23 @@ func holder(record *v1alpha1.Record, id v1alpha1.MemberID) *v1alpha1.Holder {
 // lease keeps min-replicas-to-write in step with the record: raised before it
 // is recorded, recorded before it is lowered, so that a recorded lease holds (rule
 // LeaseInRecord).
-func lease(d *Decision, record *v1alpha1.Record, primary *Member, synced bool) {
-	inForce := primary.Info.MinReplicas > 0
+func lease(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member, synced bool) {
+	have, want := primary.Info.MinReplicas, f.MinReplicas
+	why := Why(fmt.Sprintf("writes need %d replicas, as the spec says", want))
 	switch {
-	case synced && !inForce:
-		d.step(SetLease{Why: "a replica is in sync: without one the primary must stop accepting writes", Member: primary.ID(), Replicas: 1})
-		record.Lease = false
+	case want > 0:
 	case synced:
-		record.Lease = true
-	case inForce && record.Lease:
+		want, why = 1, "a replica is in sync: without one the primary must stop accepting writes"
+	default:
+		why = "no replica is in sync: the primary goes on alone"
+	}
+	if want == 0 && have > 0 && record.Lease {
 		record.Lease = false
 		d.step(WriteRecord{Why: "the last replica in sync is lost: recorded before the primary may write alone", Record: *record})
-		d.step(SetLease{Why: "no replica is in sync: the primary goes on alone", Member: primary.ID(), Replicas: 0})
-	case inForce:
-		d.step(SetLease{Why: "no replica is in sync: the primary goes on alone", Member: primary.ID(), Replicas: 0})
-	default:
-		record.Lease = false
+	}
+	record.Lease = have > 0 && want > 0
+	if have != want {
+		d.step(SetLease{Why: why, Member: primary.ID(), Replicas: want})
 	}
 }
 
@@ -152,10 +154,10 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 	switch {
 	case !m.Answers() || m.Leaving:
 		missing(f, d, m)
-	case !MayFollow(record, m):
+	case !f.mayFollow(record, primary, m):
 		label(d, m, "")
 		d.wait(Wait{Reason: v1alpha1.ReasonForkedHistory, Stuck: true, Message: fmt.Sprintf(
-			"%s is a primary that the record does not know, with %d keys: its data is left untouched until a person decides", m.Pod, m.Info.Keys)})
+			"%s is a primary that the record does not know, with %d keys: its data is left untouched until a person decides; %s", m.Pod, m.Info.Keys, f.howToAccept(primary))})
 	case !m.follows(primary.IP):
 		if !m.Serving {
 			label(d, m, "")
@@ -254,11 +256,11 @@ func handOver(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member) {
 		}
 	case f.MoveTo == "":
 	case f.MoveTo == primary.Pod:
-		d.Answer = &Answer{Done: true, Message: primary.Pod + " is the primary"}
+		d.answer(RequestSwitchover, true, primary.Pod+" is the primary")
 	default:
 		target := f.pod(f.MoveTo)
 		if why := refusal(f, record, primary, target); why != "" {
-			d.Answer = &Answer{Message: fmt.Sprintf("%s stays primary: %s %s", primary.Pod, f.MoveTo, why)}
+			d.answer(RequestSwitchover, false, fmt.Sprintf("%s stays primary: %s %s", primary.Pod, f.MoveTo, why))
 			return
 		}
 		move(f, d, record, primary, target)

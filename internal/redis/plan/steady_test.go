@@ -34,7 +34,7 @@ func TestBootstrap(t *testing.T) {
 				promote r-0`,
 		},
 		"it waits for the first member":      {facts: facts(nil, member(0, noPod), member(1, booted), member(2)), want: "wait Scaling: the pod r-0 does not exist yet"},
-		"a member with keys is unknown data": {facts: facts(nil, member(0, booted), member(1, booted, keys(3)), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 has 3 keys"},
+		"a member with keys is unknown data": {facts: facts(nil, member(0, booted), member(1, booted, keys(3)), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 has 3 keys; annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-1@0 to keep the data of r-1"},
 		"an older volume may hold data":      {facts: facts(nil, member(0, booted), member(1, old), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 has an older volume that was not read yet"},
 		"a member that loads may hold data":  {facts: facts(nil, member(0, booted), member(1, booted, loading), member(2)), want: "wait NoCandidate: no record says who holds the data, and r-1 loads data"},
 	})
@@ -90,7 +90,7 @@ func TestSteady(t *testing.T) {
 		"a primary that the record does not know keeps its data": {
 			facts: facts(record(func(r *v1Record) { r.MayHold = r.MayHold[:2] }), member(0, primary(1)), member(1, replica(0)), member(2, primary())),
 			want: `label r-2 ""
-				wait ForkedHistory: r-2 is a primary that the record does not know, with 5 keys: its data is left untouched until a person decides`,
+				wait ForkedHistory: r-2 is a primary that the record does not know, with 5 keys: its data is left untouched until a person decides; annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-0@1 to keep the data of r-0`,
 		},
 		"the Service follows the primary": {
 			facts: func() Facts {

@@ -119,16 +119,32 @@ type Decision struct {
 	Waits []Wait
 	// DataLost says that this decision starts the cluster empty after it held data.
 	DataLost bool
-	// Answer ends the request of Facts.MoveTo; nil while it goes on.
-	Answer *Answer
+	// Answers end requests of people.
+	Answers []Answer
 	// FailedOver names the primary that this decision replaces unplanned.
 	FailedOver string
 }
 
-// Answer says what became of a requested switchover.
+// Request is what a person can ask.
+type Request string
+
+// Requests of people.
+const (
+	// RequestSwitchover is Facts.MoveTo.
+	RequestSwitchover Request = "Switchover"
+	// RequestAcceptDataLoss is Facts.Accept.
+	RequestAcceptDataLoss Request = "AcceptDataLoss"
+)
+
+// Answer says what became of a request.
 type Answer struct {
+	Request Request
 	Done    bool
 	Message string
+}
+
+func (d *Decision) answer(request Request, done bool, message string) {
+	d.Answers = append(d.Answers, Answer{Request: request, Done: done, Message: message})
 }
 
 func (d *Decision) step(s Step) { d.Steps = append(d.Steps, s) }

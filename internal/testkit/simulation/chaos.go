@@ -13,6 +13,9 @@ func newWorld(seed uint64, traced bool) *World {
 		acknowledged: map[*process][]int{}}
 	w.wanted = 2 + w.rng.IntN(3)
 	w.persistent = w.chance(3)
+	if w.chance(5) {
+		w.strict, w.wanted = 1, max(w.wanted, 3)
+	}
 	w.failures = w.rng.IntN(7)
 	w.calm = time.Duration(w.rng.IntN(3)) * 3 * time.Second
 	all := []func(*process){w.kill, w.killAll, w.hang, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.roll, w.trim, w.heal, w.ask}
@@ -162,7 +165,7 @@ func (w *World) forceDelete(p *process) {
 }
 
 func (w *World) scale(*process) {
-	w.wanted = 2 + w.rng.IntN(3)
+	w.wanted = min(4, 2+w.strict+w.rng.IntN(3))
 	w.note("%d members are wanted", w.wanted)
 }
 

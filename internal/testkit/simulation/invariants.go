@@ -12,3 +12,12 @@ func (w *World) checkReplace(p *pod) {
 		}
 	}
 }
+
+// resize changes the number of pods, and checks what a scale-in must not do: take
+// the primary.
+func (w *World) resize(size int) {
+	if w.last != nil && w.last.alive && w.last.pod.ordinal >= size && w.last.pod.ordinal < w.size {
+		w.violated("%s is removed while it is the primary", w.last)
+	}
+	w.size = size
+}

@@ -18,6 +18,8 @@ type Operator struct {
 	world *World
 	pods  map[types.UID]*memory
 	marks plan.Marks
+	// wanted is the number of members that the last pass worked for.
+	wanted int
 	// Since when each holds, and -1 while it does not.
 	detachedSince, silentSince, bootingSince time.Duration
 	rules                                    Rules
@@ -85,15 +87,20 @@ func (o *Operator) Pass() plan.Decision {
 			break
 		}
 	}
-	if d.Answer != nil {
-		o.world.moveTo = ""
+	for _, a := range d.Answers {
+		switch a.Request {
+		case plan.RequestSwitchover:
+			o.world.moveTo = ""
+		case plan.RequestAcceptDataLoss:
+			o.world.accept = ""
+		}
 	}
 	if d.Record != nil {
 		o.world.record = d.Record.DeepCopy()
 	}
 	o.replaceBroken()
-	if o.interlude() == nil && (o.world.size <= o.world.wanted || d.Removable) {
-		o.world.size = o.world.wanted
+	if o.interlude() == nil && (o.world.size <= o.wanted || d.Removable) {
+		o.world.resize(o.wanted)
 	}
 	return d
 }
@@ -116,8 +123,8 @@ func (o *Operator) round() (plan.Decision, error) {
 		o.rules.Facts(&facts)
 	}
 	d := plan.Next(facts)
-	if o.rules.Steps != nil {
-		d.Steps = o.rules.Steps(d.Steps)
+	if o.rules.Decision != nil {
+		o.rules.Decision(&facts, &d)
 	}
 	for _, step := range d.Steps {
 		if err := o.interlude(); err != nil {
@@ -133,7 +140,8 @@ func (o *Operator) round() (plan.Decision, error) {
 // observe gathers the facts, one member after the other.
 func (o *Operator) observe() (plan.Facts, error) {
 	w := o.world
-	f := plan.Facts{Wanted: w.wanted, MoveTo: w.moveTo, Persistent: w.persistent, Service: w.service, Gone: map[types.UID]plan.Proof{}, Record: w.record.DeepCopy()}
+	o.wanted = w.wanted
+	f := plan.Facts{Wanted: w.wanted, MoveTo: w.moveTo, Accept: w.accept, MinReplicas: w.strict, Persistent: w.persistent, Service: w.service, Gone: map[types.UID]plan.Proof{}, Record: w.record.DeepCopy()}
 	pods := w.sortedPods()
 	present := map[types.UID]bool{}
 	for _, p := range pods {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"slices"
 
 	"seang.org/operator/api/v1alpha1"
@@ -10,8 +11,8 @@ import (
 // Rules falsify what the planner sees and decides, where set: so tests show that
 // each rule is needed.
 type Rules struct {
-	Facts func(*plan.Facts)
-	Steps func([]plan.Step) []plan.Step
+	Facts    func(*plan.Facts)
+	Decision func(*plan.Facts, *plan.Decision)
 }
 
 // Run runs one schedule: a time with failures, then one without, at the end of
@@ -39,12 +40,46 @@ func run(seed uint64, rules Rules, traced bool) *World {
 	}
 	w.note("all failures end")
 	w.healAll()
-	w.converge(o)
+	d := w.converge(o)
+	w.missing = !w.ready
+	for tries := 0; !w.ready && w.decide(d); tries++ {
+		// The one that was chosen may have been about to go.
+		if d = w.converge(o); tries == 3 && !w.ready {
+			w.violated("a person decided, and it is not as asked")
+		}
+	}
 	return w
 }
 
-// converge waits until nothing is left to do.
-func (w *World) converge(o *Operator) {
+// decide is a person who chooses the member with the most data; false if nobody is
+// asked, or none can be chosen.
+func (w *World) decide(d plan.Decision) bool {
+	if w.violation != nil || !slices.ContainsFunc(d.Waits, needsPerson) {
+		return false
+	}
+	var best *process
+	for _, p := range w.processes {
+		if best == nil || len(p.log) > len(best.log) {
+			best = p
+		}
+	}
+	if d.Primary != nil {
+		best = w.last
+	}
+	if best == nil {
+		return false
+	}
+	var epoch int64
+	if w.record != nil {
+		epoch = w.record.Epoch
+	}
+	w.accept, w.decided = fmt.Sprintf("%s@%d", best.pod.uid, epoch), true
+	w.note("a person decides: accept-data-loss %s", w.accept)
+	return true
+}
+
+// converge waits until nothing is left to do, and returns what is decided then.
+func (w *World) converge(o *Operator) plan.Decision {
 	var d plan.Decision
 	for pass := 0; w.violation == nil; pass++ {
 		w.elapse(20)
@@ -65,6 +100,7 @@ func (w *World) converge(o *Operator) {
 	for _, wait := range d.Waits {
 		w.note("waits: %s: %s", wait.Reason, wait.Message)
 	}
+	return d
 }
 
 // checkHolders finds holders in the record that will never be read: the next

@@ -31,6 +31,8 @@ type World struct {
 	record    *v1alpha1.Record
 	service   string
 	moveTo    string // the pod that a person wants as primary
+	accept    string // a person's decision whose data is kept
+	strict    int    // replicas that the spec needs for writes; 0: by default
 
 	writes       int
 	acknowledged map[*process][]int
@@ -43,6 +45,8 @@ type World struct {
 	healing      bool
 	violation    error
 	ready        bool
+	missing      bool // it ended at a copy that is missing, for a person to decide
+	decided      bool // a person decided what is lost
 }
 
 // pod is a pod object and its container.
@@ -99,8 +103,8 @@ func (w *World) violated(format string, args ...any) {
 // Violation is the first promise that was broken; nil if none was.
 func (w *World) Violation() error { return w.violation }
 
-// Ready says that all ended as asked.
-func (w *World) Ready() bool { return w.ready }
+// Ready says that all ended as asked, without a person.
+func (w *World) Ready() bool { return w.ready && !w.missing }
 
 // Trace is what happened, for people.
 func (w *World) Trace() string { return strings.Join(w.trace, "\n") }
@@ -139,7 +143,7 @@ func (w *World) createPods() {
 // start runs a new process in the pod; what its volume holds it loads.
 func (w *World) start(p *pod) {
 	w.runs++
-	p.proc = &process{pod: p, runID: fmt.Sprintf("run%d", w.runs), alive: true, role: redis.RoleReplica,
+	p.proc = &process{pod: p, runID: fmt.Sprintf("run%d", w.runs), alive: true, role: redis.RoleReplica, minReplicas: w.strict,
 		id: w.newReplicationID(), linkDownSince: -1, views: map[*process]*view{}}
 	if p.broken {
 		p.proc.alive = false
@@ -210,6 +214,9 @@ func (w *World) acknowledge(p *process, wait bool) {
 	w.writes++
 	p.append(w.writes)
 	w.acknowledged[p] = append(w.acknowledged[p], w.writes)
+	if !p.hung && w.goodReplicas(p) < w.strict {
+		w.violated("%s acknowledged write %d with too few replicas", p, w.writes)
+	}
 	if p != w.last {
 		w.violated("%s acknowledged write %d after %s was promoted", p, w.writes, w.last)
 	}
@@ -221,6 +228,10 @@ func (w *World) acknowledge(p *process, wait bool) {
 // promoted checks what a promotion must not lose.
 func (w *World) promoted(p *process) {
 	w.note("%s is promoted at offset %d with %d keys", p, p.offset, len(p.log))
+	if w.decided {
+		w.last = p
+		return
+	}
 	w.confirmed = slices.DeleteFunc(w.confirmed, func(wr *write) bool {
 		lost := !p.has(wr.id)
 		for _, c := range wr.copies {
