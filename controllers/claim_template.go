@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -28,6 +29,11 @@ func (r *RedisClusterReconciler) reconcileClaimTemplate(ctx context.Context, s *
 	if sameClaims(set, in) || !metav1.IsControlledBy(set, s.cluster) {
 		return true, nil
 	}
+	if have := claimSize(set); in.Persistent && have != nil && have.Cmp(in.StorageSize) > 0 {
+		s.reject(v1alpha1.ReasonStorageTooSmall, fmt.Sprintf(
+			"storage.size %s is less than the %s of the volumes, which cannot shrink: set it to at least that", in.StorageSize.String(), have))
+		return false, nil
+	}
 	if err := r.growClaims(ctx, s, in); err != nil {
 		return false, err
 	}
@@ -44,11 +50,20 @@ func (r *RedisClusterReconciler) reconcileClaimTemplate(ctx context.Context, s *
 
 // sameClaims says that the StatefulSet makes the volume claims that are wanted.
 func sameClaims(set *appsv1.StatefulSet, in resources.Input) bool {
-	have := set.Spec.VolumeClaimTemplates
-	if !in.Persistent || len(have) == 0 {
-		return !in.Persistent && len(have) == 0
+	have := claimSize(set)
+	if !in.Persistent || have == nil {
+		return !in.Persistent && have == nil
 	}
-	return have[0].Spec.Resources.Requests.Storage().Cmp(in.StorageSize) == 0
+	return have.Cmp(in.StorageSize) == 0
+}
+
+// claimSize is the size of the volumes that the StatefulSet asks for; nil if it asks
+// for none.
+func claimSize(set *appsv1.StatefulSet) *resource.Quantity {
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		return claim.Spec.Resources.Requests.Storage()
+	}
+	return nil
 }
 
 // addsVolumes says that the StatefulSet gives its pods volumes that some do not

@@ -104,8 +104,8 @@ func (s *scope) storageSize() resource.Quantity {
 		return *storage.Size
 	}
 	if s.statefulSet != nil {
-		for _, claim := range s.statefulSet.Spec.VolumeClaimTemplates {
-			return claim.Spec.Resources.Requests["storage"]
+		if size := claimSize(s.statefulSet); size != nil {
+			return *size
 		}
 	}
 	return *resource.NewQuantity(max(storagePerMemory*s.limit, minStorage), resource.BinarySI)

@@ -102,6 +102,8 @@ const (
 	ReasonNameConflict = "NameConflict"
 	// ReasonMemoryTooSmall: the data does not fit into the new memoryLimit.
 	ReasonMemoryTooSmall = "MemoryTooSmall"
+	// ReasonStorageTooSmall: storage.size is less than that of the volumes.
+	ReasonStorageTooSmall = "StorageTooSmall"
 	// ReasonRejected: the API server rejected a child object; the message is its.
 	ReasonRejected = "Rejected"
 )

@@ -285,3 +285,18 @@ func TestNames(t *testing.T) {
 		})
 	}
 }
+
+func TestDurability(t *testing.T) {
+	const tooMany = "durability.minReplicas (1 unless set) must be less than replicas"
+	checkAdmission(t, map[string]admission{
+		"the default mode":                             {with: "durability: {mode: Default}"},
+		"strict, with a replica to spare":              {with: "{replicas: 2, durability: {mode: Strict}}"},
+		"strict with two of three":                     {with: "{replicas: 3, durability: {mode: Strict, minReplicas: 2}}"},
+		"strict with the only replica":                 {with: "{replicas: 1, durability: {mode: Strict}}", want: tooMany},
+		"strict with all replicas":                     {with: "{replicas: 3, durability: {mode: Strict, minReplicas: 3}}", want: tooMany},
+		"strict with none":                             {with: "{replicas: 2, durability: {mode: Strict, minReplicas: 0}}", want: "greater than or equal to 1"},
+		"a number that the default mode has no use of": {with: "{replicas: 3, durability: {mode: Default, minReplicas: 2}}", want: "has an effect with the mode Strict only"},
+		"a mode is required":                           {with: "{replicas: 3, durability: {minReplicas: 2}}", want: "spec.durability.mode"},
+		"another mode":                                 {with: "durability: {mode: Sometimes}", want: "Unsupported value"},
+	})
+}

@@ -43,6 +43,9 @@ func TestUpdates(t *testing.T) {
 		"reclaim policy back":                          {before: "storage: {reclaimPolicy: Retain}", after: "storage: {reclaimPolicy: Delete}"},
 		"image, config, auth and the rest are set":     {after: "{image: 'redis:8.0', config: {hz: '10'}, auth: {secretName: a}, resources: {cpu: {limit: 1}}, podMetadata: {labels: {a: b}}, service: {primary: {type: NodePort}}, scheduling: {nodeSelector: {a: b}}}"},
 		"image, config, auth and the rest are reset":   {before: "{image: 'redis:8.0', config: {hz: '10'}, auth: {secretName: a}, resources: {cpu: {limit: 1}}, podMetadata: {labels: {a: b}}, service: {primary: {type: NodePort}}, scheduling: {nodeSelector: {a: b}}}", after: "{image: null, config: null, auth: null, resources: null, podMetadata: null, service: null, scheduling: null}"},
+		"fewer replicas than durability needs":         {before: "{replicas: 3, durability: {mode: Strict, minReplicas: 2}}", after: "replicas: 2", want: "durability.minReplicas (1 unless set) must be less than replicas"},
+		"durability there":                             {before: "replicas: 2", after: "durability: {mode: Strict}"},
+		"and back":                                     {before: "{replicas: 2, durability: {mode: Strict}}", after: "durability: null"},
 		"a config value gets a second line":            {before: "config: {a: b}", after: `config: {a: "b\nc"}`, want: "config values must be one line"},
 		"a label of the operator is added to the pods": {after: "podMetadata: {labels: {cache.seang.org/role: primary}}", want: "belong to the operator"},
 	}
