@@ -1,7 +1,8 @@
 # Starts Redis in a pod. It decides what must be decided before the process
 # runs, which is how the data is loaded; never a role: every process boots as a
 # replica of nobody, and the operator says what it is to be.
-# Only sh and the server are assumed of the image.
+# Only sh and the server are assumed of the image. Why the files that it chooses
+# are never older than they must be: docs/adr/0002-restart-with-history.md.
 set -eu
 
 config=/etc/redis/config/redis.conf
@@ -34,10 +35,83 @@ else
 	echo "no flock in this image: /data is used without a lock" >&2
 fi
 
-# With an append-only file it is loaded. With a snapshot alone appendonly must be
-# off while it loads, or Redis starts empty; the operator turns it on afterwards.
+dump=/data/dump.rdb
 # Only the manifest counts, by its full name: a crash can leave a temporary one.
-if [ -e /data/appendonlydir/appendonly.aof.manifest ] || [ ! -e /data/dump.rdb ]; then
-	exec "$server" "$config" --appendonly yes
+manifest=/data/appendonlydir/appendonly.aof.manifest
+# The marker says that the snapshot, which has the replication history, is at
+# least as new as the append-only files of the manifest whose text it holds.
+marker=/data/.saved
+
+# text prints a file.
+text() {
+	while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "$line"; done <"$1"
+}
+
+# marked: the marker is whole, which its last line shows, and of this manifest.
+marked() {
+	[ -s "$marker" ] && [ "$(text "$marker")" = "$(text "$manifest" && printf end)" ]
+}
+
+# appended FILE: something that the manifest names was written after the file.
+appended() {
+	if [ "$manifest" -nt "$1" ]; then return 0; fi
+	while read -r _ name _; do
+		if [ "/data/appendonlydir/$name" -nt "$1" ]; then return 0; fi
+	done <"$manifest"
+	return 1
+}
+
+# A snapshot that the marker vouches for is loaded, and so is one alone: with
+# appendonly on, Redis would not read it. The operator turns appendonly on
+# afterwards; until then nothing but the snapshot grows, and the marker stays.
+# Otherwise the append-only file grows from here on, so the marker ends before.
+appendonly=yes
+if [ -s "$dump" ] && [ -e "$manifest" ] && marked && ! appended "$marker"; then
+	appendonly=no
+else
+	[ ! -s "$marker" ] || : >"$marker"
+	if [ -e "$dump" ] && [ ! -e "$manifest" ]; then appendonly=no; fi
 fi
-exec "$server" "$config" --appendonly no
+
+# forward SIGNAL passes a signal on and remembers which snapshot was there then:
+# the open file keeps its inode from being used again, whatever clocks say.
+child='' early='' before=''
+forward() {
+	signalled=true before=''
+	if [ ! -e "$dump" ]; then
+		before=/dev/null
+	elif command exec 8<"$dump" && [ "$dump" -ef /proc/self/fd/8 ]; then
+		before=/proc/self/fd/8
+	fi
+	if [ -n "$child" ]; then
+		kill -s "$1" "$child" || :
+	else
+		early=$1
+	fi
+}
+trap 'forward TERM' TERM
+trap 'forward INT' INT
+
+"$server" "$config" --appendonly "$appendonly" &
+child=$!
+[ -z "$early" ] || kill -s "$early" "$child" || :
+
+# A signal interrupts wait, and the server may go on: its save may fail. One that
+# comes just after the end makes wait ask twice: then 127 is no news.
+status=''
+while :; do
+	signalled=''
+	wait "$child" && result=0 || result=$?
+	[ -n "$status" ] && [ "$result" = 127 ] || status=$result
+	[ -n "$signalled" ] || break
+done
+child=''
+
+# The server ended well after a signal, and replaced the snapshot: as its last
+# act, with everything that it had. A marker that says so already is left alone,
+# since a failing write would take it away.
+if [ "$status" = 0 ] && [ -n "$before" ] && [ -s "$dump" ] && ! [ "$dump" -ef "$before" ] &&
+	[ -e "$manifest" ] && ! appended "$dump" && ! marked; then
+	printf '%s\nend\n' "$(text "$manifest")" >"$marker" || echo "the next start loads the append-only file" >&2
+fi
+exit "$status"

@@ -11,11 +11,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis"
@@ -42,6 +44,7 @@ type Server struct {
 	volume  bool
 	lines   []string
 	env     []string
+	shell   []string
 	loading bool
 	process *process
 }
@@ -54,6 +57,9 @@ func WithLines(lines ...string) Option { return func(s *Server) { s.lines = line
 
 // WithEnv adds to the environment of the start script.
 func WithEnv(env ...string) Option { return func(s *Server) { s.env = env } }
+
+// WithShell names the shell that runs the start script, instead of /bin/sh.
+func WithShell(words ...string) Option { return func(s *Server) { s.shell = words } }
 
 // WhileLoading makes a start return while the data is being loaded.
 func WhileLoading() Option { return func(s *Server) { s.loading = true } }
@@ -132,6 +138,7 @@ func StartFiles(t testing.TB, flavour string, in Files, options ...Option) *Serv
 		t:      t,
 		binary: Binary(t, flavour),
 		files:  in,
+		shell:  []string{"/bin/sh"},
 	}
 	t.Cleanup(func() {
 		s.Kill()
@@ -172,9 +179,13 @@ func (s *Server) relocate(text string) string {
 // Command is the command of the pod, for a test that runs it by itself. Only the
 // server's programs are on its PATH: nothing else may be assumed of an image.
 func (s *Server) Command(ctx context.Context) *exec.Cmd {
-	command := exec.CommandContext(ctx, "/bin/sh", s.relocate(naming.MountConfig+"/"+naming.KeyStart))
+	words := append(slices.Clone(s.shell), s.relocate(naming.MountConfig+"/"+naming.KeyStart))
+	command := exec.CommandContext(ctx, words[0], words[1:]...)
 	command.Env = append([]string{"PATH=" + filepath.Dir(s.binary), "REDIS_PERSISTENCE=" + strconv.FormatBool(s.volume)}, s.env...)
 	command.Dir = s.Dir
+	// With persistence the server is a child of the script: they end together.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	return command
 }
 
@@ -204,8 +215,38 @@ func (s *Server) Log() string {
 	return s.process.text()
 }
 
-// Signal sends a signal to the process.
-func (s *Server) Signal(signal syscall.Signal) { _ = s.process.command.Process.Signal(signal) }
+// Signal sends a signal: one that asks for the end to the start script, as the
+// kubelet does, another to each process that the script started as well.
+func (s *Server) Signal(signal syscall.Signal) {
+	pid := s.process.command.Process.Pid
+	if signal == syscall.SIGTERM || signal == syscall.SIGINT {
+		_ = s.process.command.Process.Signal(signal)
+		return
+	}
+	select {
+	case <-s.process.exited: // The number may be another's by now.
+	default:
+		_ = syscall.Kill(-pid, signal)
+	}
+}
+
+// Terminate ends the process as the end of a pod does, and returns its exit code.
+func (s *Server) Terminate(t testing.TB) int {
+	t.Helper()
+	s.Signal(syscall.SIGTERM)
+	return s.Wait(t)
+}
+
+// Wait waits for the end of the process and returns its exit code.
+func (s *Server) Wait(t testing.TB) int {
+	t.Helper()
+	select {
+	case <-s.process.exited:
+	case <-time.After(startTimeout):
+		t.Fatalf("the server at %s does not end within %s:\n%s", s.IP, startTimeout, s.Log())
+	}
+	return s.process.command.ProcessState.ExitCode()
+}
 
 // Exited is closed once the process has ended.
 func (s *Server) Exited() <-chan struct{} { return s.process.exited }
