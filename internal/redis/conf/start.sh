@@ -75,7 +75,7 @@ fi
 
 # forward SIGNAL passes a signal on and remembers which snapshot was there then:
 # the open file keeps its inode from being used again, whatever clocks say.
-child='' early='' before=''
+before=''
 forward() {
 	signalled=true before=''
 	if [ ! -e "$dump" ]; then
@@ -83,29 +83,26 @@ forward() {
 	elif command exec 8<"$dump" && [ "$dump" -ef /proc/self/fd/8 ]; then
 		before=/proc/self/fd/8
 	fi
-	if [ -n "$child" ]; then
-		kill -s "$1" "$child" || :
-	else
-		early=$1
-	fi
+	kill -s "$1" "$child" 2>/dev/null || :
 }
-trap 'forward TERM' TERM
-trap 'forward INT' INT
 
+# The traps come after the child: one that has not become the server yet would
+# inherit them, and swallow a signal.
 "$server" "$config" --appendonly "$appendonly" &
 child=$!
-[ -z "$early" ] || kill -s "$early" "$child" || :
+trap 'forward TERM' TERM
+trap 'forward INT' INT
 
 # A signal interrupts wait, and the server may go on: its save may fail. One that
 # comes just after the end makes wait ask twice: then 127 is no news.
 status=''
 while :; do
 	signalled=''
-	wait "$child" && result=0 || result=$?
+	wait "$child" 2>/dev/null && result=0 || result=$?
 	[ -n "$status" ] && [ "$result" = 127 ] || status=$result
 	[ -n "$signalled" ] || break
 done
-child=''
+trap '' TERM INT
 
 # The server ended well after a signal, and replaced the snapshot: as its last
 # act, with everything that it had. A marker that says so already is left alone,
