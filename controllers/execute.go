@@ -44,6 +44,8 @@ func (r *RedisClusterReconciler) do(ctx context.Context, s *scope, step plan.Ste
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Serve(ctx) })
 	case plan.AppendOnly:
 		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.AppendOnly(ctx) })
+	case plan.KeepAside:
+		return r.keepAside(ctx, s, step)
 	case plan.Kill:
 		return r.kill(ctx, s, step)
 	case plan.Replace:
@@ -140,6 +142,26 @@ func (r *RedisClusterReconciler) kill(ctx context.Context, s *scope, step plan.K
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the pod %s, which hangs: %w", step.Pod, err)
 	}
+	return nil
+}
+
+// eventKeptAside is the reason of the Event that says where data is that no other
+// member may have.
+const eventKeptAside = "DataKeptAside"
+
+// keepAsideRetry is how often a member that could not save is told to try again.
+const keepAsideRetry = 10 * time.Second
+
+// keepAside begins to save what a member has, and says so once a process.
+func (r *RedisClusterReconciler) keepAside(ctx context.Context, s *scope, step plan.KeepAside) error {
+	if err := r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.KeepAside(ctx) }); err != nil {
+		return err
+	}
+	p := s.memory.pod(step.Member.PodUID)
+	if p.keptAside.IsZero() {
+		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, eventKeptAside, "KeepAside", "%s: saved in %s of its volume", step.Reason(), naming.FileAside)
+	}
+	p.keptAside = s.now
 	return nil
 }
 

@@ -59,6 +59,8 @@ type podMemory struct {
 	label, version string
 	// passwordHash of the application that was set last.
 	passwordHash string
+	// keptAside is when the process was last told to save what it has; zero if never.
+	keptAside time.Time
 	// config was set and read back; defaults are what its directives had before.
 	config, defaults map[string]string
 }

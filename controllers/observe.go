@@ -227,6 +227,7 @@ func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
 		switch {
 		case m.Info != nil:
 			p.answered(m.Info.RunID)
+			m.KeptAside = !p.keptAside.IsZero() && (!m.Info.SaveFailed || s.now.Sub(p.keptAside) < keepAsideRetry)
 		case m.Proof == plan.NotProved && p.proof != plan.NotProved:
 			m.Proof = p.proof
 		default:

@@ -70,8 +70,11 @@ const (
 	ReasonPromoting = "Promoting"
 )
 
-// Reasons why a roll goes no further.
+// Reasons why a member does not come back by itself.
 const (
+	// ReasonNotKeptAside: a member cannot save what only it may hold, which would be
+	// lost if it followed the primary.
+	ReasonNotKeptAside = "NotKeptAside"
 	// ReasonDowngradeRefused: a member runs an older Redis than the primary and
 	// cannot read its data; the roll stops there.
 	ReasonDowngradeRefused = "DowngradeRefused"

@@ -77,6 +77,11 @@ const (
 	VolumeSystem = "system"
 	VolumeTmp    = "tmp"
 
+	// FileSnapshot and FileAside are snapshots in MountData: of the member's data, and
+	// of what it had before it followed another history.
+	FileSnapshot = "dump.rdb"
+	FileAside    = "set-aside.rdb"
+
 	MountData   = "/data"
 	MountConfig = "/etc/redis/config"
 	MountSystem = "/etc/redis/system"

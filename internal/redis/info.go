@@ -68,6 +68,8 @@ type Info struct {
 	AppendOnly bool
 	// Rewriting says that the append-only file is being written anew, or is about to.
 	Rewriting bool
+	// Saving says that a snapshot is being written.
+	Saving bool
 	// SaveFailed says that the last snapshot or append-only write failed.
 	SaveFailed bool
 }
@@ -175,6 +177,7 @@ var fields = map[string]func(*parser, string){
 	"aof_rewrite_in_progress":        func(p *parser, v string) { p.info.Rewriting = p.info.Rewriting || v == "1" },
 	"aof_rewrite_scheduled":          func(p *parser, v string) { p.info.Rewriting = p.info.Rewriting || v == "1" },
 	"aof_enabled":                    func(p *parser, v string) { p.info.AppendOnly = v == "1" },
+	"rdb_bgsave_in_progress":         func(p *parser, v string) { p.info.Saving = v == "1" },
 	"rdb_last_bgsave_status":         func(p *parser, v string) { p.info.SaveFailed = p.info.SaveFailed || v != "ok" },
 	"aof_last_write_status":          func(p *parser, v string) { p.info.SaveFailed = p.info.SaveFailed || v != "ok" },
 }

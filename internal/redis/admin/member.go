@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis"
 )
 
@@ -37,6 +38,7 @@ type Member struct {
 	runID       string
 	serving     atomic.Bool
 	minReplicas atomic.Int64 // as it was set last
+	aside       atomic.Bool  // snapshots go to the file that is kept aside
 	announced   atomic.Bool  // Connect returned it
 	dead        atomic.Bool
 	done        chan struct{}
@@ -90,7 +92,7 @@ func logIn(ctx context.Context, target Target, pool *Pool, conn net.Conn) (*Memb
 		m.close()
 		return nil, err
 	}
-	serve, err := m.ConfigGet(ctx, serveStale, minReplicas)
+	serve, err := m.ConfigGet(ctx, serveStale, minReplicas, snapshotFile)
 	if err != nil {
 		m.close()
 		return nil, err
@@ -102,6 +104,7 @@ func logIn(ctx context.Context, target Target, pool *Pool, conn net.Conn) (*Memb
 		return nil, fmt.Errorf("redis at %s %w: %s: %w", target.Address, ErrReplied, minReplicas, err)
 	}
 	m.minReplicas.Store(n)
+	m.aside.Store(serve[snapshotFile] == naming.FileAside)
 	return m, nil
 }
 
@@ -210,6 +213,9 @@ const serveStale = "replica-serve-stale-data"
 // minReplicas is the directive by which a primary refuses writes without replicas.
 const minReplicas = "min-replicas-to-write"
 
+// snapshotFile is the directive that names the file of snapshots.
+const snapshotFile = "dbfilename"
+
 // Serving says that the process answers reads while its link is down.
 func (m *Member) Serving() bool { return m.serving.Load() }
 
@@ -273,7 +279,25 @@ func (m *Member) Promote(ctx context.Context) error { return m.do(ctx, "REPLICAO
 
 // Follow makes the process a replica of the member with that IP.
 func (m *Member) Follow(ctx context.Context, ip string) error {
+	if m.aside.Load() {
+		if err := m.ConfigSet(ctx, map[string]string{snapshotFile: naming.FileSnapshot, serveStale: "no"}); err != nil {
+			return err
+		}
+		m.serving.Store(false)
+		m.aside.Store(false)
+	}
 	return m.do(ctx, "REPLICAOF", ip, strconv.Itoa(redis.Port))
+}
+
+// KeepAside begins to save the data of a replica of nobody in a file of its own; INFO
+// tells when that ends. Until it follows another, the process answers reads, without
+// which Redis saves nothing.
+func (m *Member) KeepAside(ctx context.Context) error {
+	if err := m.ConfigSet(ctx, map[string]string{snapshotFile: naming.FileAside, serveStale: "yes"}); err != nil {
+		return err
+	}
+	m.aside.Store(true)
+	return m.do(ctx, "BGSAVE")
 }
 
 // Detach makes the process a replica of nobody.

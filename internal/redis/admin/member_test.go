@@ -1,10 +1,13 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -310,4 +313,45 @@ func TestServingIsKnownToTheNextOperator(t *testing.T) {
 	if !connect(t, next, servers[1]).Serving() {
 		t.Error("a new connection does not know that it serves")
 	}
+}
+
+// Safety rule 9: what a member had is saved in a file of its own, which the copy of
+// another history does not overwrite, and later snapshots go to their own file.
+func TestWhatAMemberHadIsKeptAside(t *testing.T) {
+	redisserver.Each(t, func(t *testing.T, flavour string) {
+		servers, _ := members(t, flavour, 1)
+		pool := admin.NewPool(func(admin.Key) {})
+		t.Cleanup(pool.Close)
+		s := redisserver.Start(t, flavour, conf.Input{MemoryLimit: 128 << 20, Persistence: true, Directives: map[string]string{"appendfsync": "always"}})
+		s.Do(naming.UserOperator, "REPLICAOF", "NO", "ONE")
+		s.Do(naming.UserDefault, "SET", "only", "here")
+		s.Kill()
+		s.Run(t)
+		m := connect(t, pool, s)
+		if err := m.KeepAside(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		aside := filepath.Join(s.Data, naming.FileAside)
+		eventually(t, "it is saved", func() bool { return !info(t, m).Saving })
+		before, err := os.ReadFile(aside)
+		if err != nil || !strings.Contains(string(before), "only") {
+			t.Fatalf("%q, %v", before, err)
+		}
+		// Another operator finds it so.
+		m = connect(t, admin.NewPool(func(admin.Key) {}), s)
+		if err := m.Follow(t.Context(), servers[0].IP); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it follows", func() bool { i := info(t, m); return i.LinkUp && i.Keys == 0 })
+		if m.Serving() {
+			t.Error("it serves what it may not have in full")
+		}
+		after, err := os.ReadFile(aside)
+		if err != nil || !bytes.Equal(before, after) {
+			t.Errorf("it changed: %v", err)
+		}
+		if got := s.Do(naming.UserOperator, "CONFIG", "GET", "dbfilename"); !strings.HasSuffix(got, naming.FileSnapshot) {
+			t.Errorf("snapshots go to %q", got)
+		}
+	})
 }

@@ -80,6 +80,8 @@ func owned(in Input) []string {
 		"protected-mode no",
 		"daemonize no",
 		"dir " + naming.MountData,
+		// Nobody but the operator has CONFIG; it needs dbfilename.
+		"enable-protected-configs yes",
 		"aclfile " + naming.MountSystem + "/" + naming.KeyACL,
 		"include " + naming.MountSystem + "/" + naming.KeyReplicationConf,
 		"replicaof 127.0.0.1 1",

@@ -134,6 +134,8 @@ func text(d Decision) string {
 			fmt.Fprintf(&b, "service %s\n", s.Pod)
 		case Replace:
 			fmt.Fprintf(&b, "replace %s\n", s.Pod)
+		case KeepAside:
+			fmt.Fprintf(&b, "aside %s\n", s.Member.Pod)
 		case AppendOnly:
 			fmt.Fprintf(&b, "append %s\n", s.Member.Pod)
 		case Serve:

@@ -84,6 +84,9 @@ type Member struct {
 	// Serving says that this process answers reads while its link is down: it
 	// was in sync before.
 	Serving bool
+	// KeptAside says that a copy of what this process had when it began was asked for,
+	// into a file of its own.
+	KeptAside bool
 	// Trouble is what Kubernetes says of a pod that does not answer; its reason
 	// is empty if it says nothing.
 	Trouble Wait

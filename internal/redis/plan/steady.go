@@ -162,6 +162,9 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 		if !m.Serving {
 			label(d, m, "")
 		}
+		if !keepAside(f, d, record, primary, m) {
+			return
+		}
 		d.step(Follow{Why: Why(fmt.Sprintf("%s must follow %s", m.Pod, primary.Pod)), Member: m.ID(), IP: primary.IP})
 		d.wait(syncing(m))
 	case !InSync(primary, m):

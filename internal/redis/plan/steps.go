@@ -65,6 +65,12 @@ type (
 		Pod string
 		UID types.UID
 	}
+	// KeepAside has the member save its data into a file that nothing overwrites but
+	// the next such step.
+	KeepAside struct {
+		Why
+		Member v1alpha1.MemberID
+	}
 	// AppendOnly turns the append-only file of the member on.
 	AppendOnly struct {
 		Why

@@ -21,3 +21,16 @@ func (w *World) resize(size int) {
 	}
 	w.size = size
 }
+
+// checkFollow checks that no data on a volume is overwritten that nobody else has.
+func (w *World) checkFollow(p, primary *process) {
+	if !w.persistent || p.keptAside || primary == nil || w.decided {
+		return
+	}
+	for _, e := range p.log {
+		if !primary.has(e.write) {
+			w.violated("%s follows %s, and what it alone holds, write %d, is not kept aside", p, primary, e.write)
+			return
+		}
+	}
+}

@@ -30,6 +30,7 @@ type memory struct {
 	proof   plan.Proof
 	runID   string
 	serving bool
+	kept    bool
 }
 
 // errLost ends a pass: the process is not the one that was planned for, or its
@@ -201,7 +202,7 @@ func (o *Operator) ask(m *plan.Member, pods []*pod) {
 			*remembered = memory{runID: p.runID}
 		}
 		remembered.proof = plan.NotProved
-		m.Serving = remembered.serving
+		m.Serving, m.KeptAside = remembered.serving, remembered.kept
 		return
 	case pod.leaving:
 		m.Proof = plan.ProofTerminated

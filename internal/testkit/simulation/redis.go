@@ -55,6 +55,7 @@ type process struct {
 	pausedUntil time.Duration
 	serving     bool
 	appendOnly  bool
+	keptAside   bool // what it had when it began is saved in a file of its own
 }
 
 // link is the stream that a replica reads.

@@ -91,6 +91,9 @@ func TestEachRuleIsNeeded(t *testing.T) {
 				}
 			})
 		}},
+		"KeepAside: a member is taken to have saved what it has": {Facts: func(f *plan.Facts) {
+			each(f, func(m *plan.Member) { m.KeptAside = true })
+		}},
 		"PersonDecides: a decision is followed again and again": {Facts: func(f *plan.Facts) {
 			if f.Record != nil {
 				f.Accept = fmt.Sprintf("%s@%d", f.Members[len(f.Members)-1].PodUID, f.Record.Epoch)

@@ -33,7 +33,11 @@ func (o *Operator) do(step plan.Step) error {
 	case plan.Promote:
 		return o.on(step.Member, func(p *process) error { w.promote(p); return nil })
 	case plan.Follow:
-		return o.on(step.Member, func(p *process) error { w.follow(p, step.IP); return nil })
+		return o.on(step.Member, func(p *process) error {
+			w.checkFollow(p, w.at(step.IP))
+			w.follow(p, step.IP)
+			return nil
+		})
 	case plan.Detach:
 		return o.on(step.Member, func(p *process) error { w.follow(p, ""); return nil })
 	case plan.Serve:
@@ -49,6 +53,11 @@ func (o *Operator) do(step plan.Step) error {
 			p.leaving = true
 		}
 		return nil
+	case plan.KeepAside:
+		return o.on(step.Member, func(p *process) error {
+			p.keptAside, o.pod(p.pod.uid).kept = true, true
+			return nil
+		})
 	case plan.AppendOnly:
 		return o.on(step.Member, func(p *process) error { p.appendOnly = true; return nil })
 	case plan.SetLease:

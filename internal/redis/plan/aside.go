@@ -1,0 +1,34 @@
+package plan
+
+import (
+	"fmt"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis"
+)
+
+// keepAside saves what a member has on its volume before it follows the primary,
+// where the record does not say that the primary has it too: an old primary that
+// wrote on, or one whose append-only file tells no history (rule KeepAside). False
+// while that goes on.
+func keepAside(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) bool {
+	switch {
+	case !m.Persistent, m.Info.Keys == 0, continues(record, m.Info), f.accepted() == primary:
+		return true
+	case !m.KeptAside:
+		if m.Info.Role == redis.RolePrimary {
+			d.step(Detach{Why: "it is not the primary any more", Member: m.ID()})
+		}
+		d.step(KeepAside{Why: Why(fmt.Sprintf("%s has %d keys of a history that the record does not contain, and is to follow %s", m.Pod, m.Info.Keys, primary.Pod)), Member: m.ID()})
+	case m.Info.Saving:
+	case m.Info.SaveFailed:
+		d.wait(Wait{Reason: v1alpha1.ReasonNotKeptAside, Poll: true, Stuck: true, Message: fmt.Sprintf(
+			"%s cannot save the %d keys that only it may hold: make room on its volume, or %s", m.Pod, m.Info.Keys, f.howToAccept(primary))})
+		return false
+	default:
+		return true
+	}
+	d.wait(Wait{Reason: v1alpha1.ReasonReplicaSyncing, Poll: true, Message: fmt.Sprintf("%s saves what only it may hold in %s of its volume", m.Pod, naming.FileAside)})
+	return false
+}
