@@ -25,6 +25,9 @@ var errVoid = errors.New("the process that the plan speaks of no longer answers"
 // do does one step of a plan.
 func (r *RedisClusterReconciler) do(ctx context.Context, s *scope, step plan.Step) error {
 	logf.FromContext(ctx).Info("step", "step", stepName(step), "reason", step.Reason())
+	if id, command := commandOf(ctx, step); command != nil {
+		return r.on(ctx, s, id, command)
+	}
 	switch step := step.(type) {
 	case plan.WriteRecord:
 		return r.writeRecord(ctx, s, step.Record)
@@ -34,26 +37,34 @@ func (r *RedisClusterReconciler) do(ctx context.Context, s *scope, step plan.Ste
 		return r.label(ctx, s, step)
 	case plan.Switchover:
 		return r.switchover(ctx, s, step)
-	case plan.Promote:
-		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Promote(ctx) })
-	case plan.Follow:
-		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Follow(ctx, step.IP) })
-	case plan.Detach:
-		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Detach(ctx) })
-	case plan.Serve:
-		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.Serve(ctx) })
-	case plan.AppendOnly:
-		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.AppendOnly(ctx) })
 	case plan.KeepAside:
 		return r.keepAside(ctx, s, step)
 	case plan.Kill:
 		return r.kill(ctx, s, step)
 	case plan.Replace:
 		return r.replace(ctx, s, step)
-	case plan.SetLease:
-		return r.on(ctx, s, step.Member, func(m *admin.Member) error { return m.SetMinReplicas(ctx, step.Replicas, plan.MaxLagSeconds) })
 	}
 	return fmt.Errorf("no code does the step %s", stepName(step))
+}
+
+// commandOf is the command of a step that is no more than one command to a member;
+// nil for other steps.
+func commandOf(ctx context.Context, step plan.Step) (v1alpha1.MemberID, func(*admin.Member) error) {
+	switch step := step.(type) {
+	case plan.Promote:
+		return step.Member, func(m *admin.Member) error { return m.Promote(ctx) }
+	case plan.Follow:
+		return step.Member, func(m *admin.Member) error { return m.Follow(ctx, step.IP) }
+	case plan.Detach:
+		return step.Member, func(m *admin.Member) error { return m.Detach(ctx) }
+	case plan.Serve:
+		return step.Member, func(m *admin.Member) error { return m.Serve(ctx) }
+	case plan.AppendOnly:
+		return step.Member, func(m *admin.Member) error { return m.AppendOnly(ctx) }
+	case plan.SetLease:
+		return step.Member, func(m *admin.Member) error { return m.SetMinReplicas(ctx, step.Replicas, plan.MaxLagSeconds) }
+	}
+	return v1alpha1.MemberID{}, nil
 }
 
 // on runs a command on the very process that the plan speaks of.

@@ -92,6 +92,19 @@ func (m *memory) pod(uid types.UID) *podMemory {
 	return p
 }
 
+// seen notes what was seen of the pod, and adds what was seen before.
+func (p *podMemory) seen(m *plan.Member, now time.Time) {
+	switch {
+	case m.Info != nil:
+		p.answered(m.Info.RunID)
+		m.KeptAside = !p.keptAside.IsZero() && (!m.Info.SaveFailed || now.Sub(p.keptAside) < keepAsideRetry)
+	case m.Proof == plan.NotProved && p.proof != plan.NotProved:
+		m.Proof = p.proof
+	default:
+		p.proof = m.Proof
+	}
+}
+
 // answered notes that a process answered; a new process starts afresh.
 func (p *podMemory) answered(runID string) (isNew bool) {
 	if p.runID == runID {

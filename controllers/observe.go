@@ -224,15 +224,7 @@ func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
 		if kube.Older(s.pods[m.Pod].ResourceVersion, p.version) {
 			m.Role = p.label
 		}
-		switch {
-		case m.Info != nil:
-			p.answered(m.Info.RunID)
-			m.KeptAside = !p.keptAside.IsZero() && (!m.Info.SaveFailed || s.now.Sub(p.keptAside) < keepAsideRetry)
-		case m.Proof == plan.NotProved && p.proof != plan.NotProved:
-			m.Proof = p.proof
-		default:
-			p.proof = m.Proof
-		}
+		p.seen(m, s.now)
 	}
 	memory.marks.Apply(&s.facts)
 	for uid, p := range memory.pods {

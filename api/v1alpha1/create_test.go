@@ -296,7 +296,8 @@ func TestDurability(t *testing.T) {
 		"strict with all replicas":                     {with: "{replicas: 3, durability: {mode: Strict, minReplicas: 3}}", want: tooMany},
 		"strict with none":                             {with: "{replicas: 2, durability: {mode: Strict, minReplicas: 0}}", want: "greater than or equal to 1"},
 		"a number that the default mode has no use of": {with: "{replicas: 3, durability: {mode: Default, minReplicas: 2}}", want: "has an effect with the mode Strict only"},
-		"a mode is required":                           {with: "{replicas: 3, durability: {minReplicas: 2}}", want: "spec.durability.mode"},
+		"without a mode it is the default":             {with: "durability: {}"},
+		"a number without a mode":                      {with: "{replicas: 3, durability: {minReplicas: 2}}", want: "has an effect with the mode Strict only"},
 		"another mode":                                 {with: "durability: {mode: Sometimes}", want: "Unsupported value"},
 	})
 }

@@ -12,7 +12,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!oldSelf.enablePersistence || !self.enablePersistence || !has(oldSelf.storage) || !has(oldSelf.storage.size) || (has(self.storage) && has(self.storage.size) && quantity(string(self.storage.size)).compareTo(quantity(string(oldSelf.storage.size))) >= 0)",message="storage.size cannot shrink or be removed: create a new RedisCluster with the smaller size and copy the data"
 // +kubebuilder:validation:XValidation:rule="!oldSelf.enablePersistence || !self.enablePersistence || (has(oldSelf.storage) && has(oldSelf.storage.storageClassName) ? oldSelf.storage.storageClassName : 'the default') == (has(self.storage) && has(self.storage.storageClassName) ? self.storage.storageClassName : 'the default')",message="storage.storageClassName cannot change: create a new RedisCluster with the other class and copy the data"
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.durability) || self.durability.mode != 'Strict' || (has(self.durability.minReplicas) ? self.durability.minReplicas : 1) < self.replicas",message="durability.minReplicas (1 unless set) must be less than replicas, so that one replica can be replaced without stopping writes: raise replicas or lower durability.minReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.durability) || !has(self.durability.mode) || self.durability.mode != 'Strict' || (has(self.durability.minReplicas) ? self.durability.minReplicas : 1) < self.replicas",message="durability.minReplicas (1 unless set) must be less than replicas, so that one replica can be replaced without stopping writes: raise replicas or lower durability.minReplicas"
 type RedisClusterSpec struct {
 	// replicas is the number of read replicas, 1 to 10. One primary comes on
 	// top, so there are 1 + replicas pods.
@@ -154,10 +154,10 @@ const (
 // It bounds how long an isolated primary acknowledges writes, to about four seconds;
 // it does not say that a replica has a given write: only WAIT does.
 //
-// +kubebuilder:validation:XValidation:rule="self.mode == 'Strict' || !has(self.minReplicas)",message="durability.minReplicas has an effect with the mode Strict only: remove it or set the mode to Strict"
+// +kubebuilder:validation:XValidation:rule="(has(self.mode) && self.mode == 'Strict') || !has(self.minReplicas)",message="durability.minReplicas has an effect with the mode Strict only: remove it or set the mode to Strict"
 type DurabilitySpec struct {
-	// mode says what happens when replicas are lost.
-	// +required
+	// mode says what happens when replicas are lost. Unset, it is Default.
+	// +optional
 	Mode DurabilityMode `json:"mode,omitempty"`
 
 	// minReplicas that must have acknowledged within two seconds for a write to be

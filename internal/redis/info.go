@@ -7,8 +7,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // Port is the port of every member.
@@ -82,17 +80,6 @@ type Replica struct {
 	Offset int64
 	// Lag in seconds since that acknowledgement.
 	Lag int64
-}
-
-// Older says that the process may not be able to read what another writes: it is of
-// an earlier version, or of the other flavour.
-func (i *Info) Older(other *Info) bool {
-	mine, err := version.ParseGeneric(i.Version)
-	if err != nil {
-		return false
-	}
-	theirs, err := version.ParseGeneric(other.Version)
-	return err == nil && (i.Flavour != other.Flavour || mine.LessThan(theirs))
 }
 
 // Replica returns what the primary says of the replica at an address, or nil. Of

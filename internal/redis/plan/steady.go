@@ -5,8 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis"
 )
 
 // steady keeps the members of a living primary in sync.
@@ -223,12 +226,23 @@ func syncing(m *Member) Wait {
 const copyLimit = 15 * time.Second
 
 func copying(primary, m *Member) Wait {
-	if m.FollowsFor < copyLimit || !m.Info.Older(primary.Info) {
+	if m.FollowsFor < copyLimit || !older(m.Info, primary.Info) {
 		return syncing(m)
 	}
 	return Wait{Reason: v1alpha1.ReasonDowngradeRefused, Poll: true, Stuck: true, Message: fmt.Sprintf(
 		"%s runs %s %s, which is older than %s %s of %s, and is not in sync after %s: it cannot read the data; set spec.image to the newer version",
 		m.Pod, m.Info.Flavour, m.Info.Version, primary.Info.Flavour, primary.Info.Version, primary.Pod, copyLimit)}
+}
+
+// older says that a process may not be able to read what another writes: it is of an
+// earlier version, or of the other flavour.
+func older(mine, theirs *redis.Info) bool {
+	m, err := version.ParseGeneric(mine.Version)
+	if err != nil {
+		return false
+	}
+	t, err := version.ParseGeneric(theirs.Version)
+	return err == nil && (mine.Flavour != theirs.Flavour || m.LessThan(t))
 }
 
 func absent(m *Member) Wait {

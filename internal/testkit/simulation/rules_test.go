@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"seang.org/operator/internal/naming"
@@ -34,7 +35,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 					first = append(first, step)
 				}
 			}
-			d.Steps = append(first, last...)
+			d.Steps = slices.Concat(first, last)
 		}},
 		"MayFollow: a primary that the record does not know is told to follow": {Facts: func(f *plan.Facts) {
 			each(f, func(m *plan.Member) {
