@@ -233,8 +233,10 @@ func (r *RedisClusterReconciler) switchover(ctx context.Context, s *scope, step 
 	if err := to.Promote(ctx); err != nil {
 		return err
 	}
-	if err := r.pointService(ctx, s, step.To.Pod); err != nil {
-		return err
+	if s.facts.Service != step.To.Pod {
+		if err := r.pointService(ctx, s, step.To.Pod); err != nil {
+			return err
+		}
 	}
 	return from.KillNormalClients(ctx)
 }

@@ -44,6 +44,8 @@ type memory struct {
 	// postponedSince is when a change of the status was first left to a later
 	// pass; zero if none is.
 	postponedSince time.Time
+	// proxies follow the changes of the cluster's Services.
+	proxies proxies
 	// polls counts the polls in a row.
 	polls int
 }

@@ -58,6 +58,8 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 	// start of the pass would begin before the replicas were detached.
 	s.now = r.Clock.Now()
 	s.remember(claims)
+	s.memory.proxies.note(s.now, s.endpoints())
+	s.facts.ProxiesIdle, s.facts.ProxiesFollowed = s.memory.proxies.idle(s.now), s.memory.proxies.followed(s.now)
 	r.clocks(s)
 	s.decision = plan.Next(s.facts)
 	s.memory.syncing = slices.ContainsFunc(s.decision.Waits, func(w plan.Wait) bool { return w.Reason == v1alpha1.ReasonReplicaSyncing })

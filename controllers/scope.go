@@ -96,8 +96,8 @@ func (s *scope) wanted() int { return 1 + int(s.cluster.Spec.Replicas) }
 
 // primaryPod is the pod that the primary Service is to select.
 func (s *scope) primaryPod() string {
-	if s.decision.Primary != nil {
-		return s.decision.Primary.Pod
+	if s.decision.Service != "" {
+		return s.decision.Service
 	}
 	if record := s.cluster.Status.Record; record != nil && record.Primary.Pod != "" {
 		return record.Primary.Pod

@@ -37,7 +37,7 @@ func available(in Input) metav1.Condition {
 	switch {
 	case !in.Observed:
 		return condition(v1alpha1.ConditionAvailable, metav1.ConditionUnknown, v1alpha1.ReasonUnknown, "the members were not looked at yet")
-	case primary != nil && in.Service == primary.Pod:
+	case primary != nil && in.Service == in.Decision.Service:
 		return condition(v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonPrimaryAvailable, primary.Pod+" accepts writes")
 	case primary != nil:
 		return condition(v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonPromoting, "the primary Service does not select "+primary.Pod+" yet")
@@ -102,7 +102,7 @@ func unready(in Input) *Problem {
 	switch {
 	case !in.Observed:
 		return &Problem{v1alpha1.ReasonUnknown, "the members were not looked at yet"}
-	case in.Decision.Primary == nil || in.Service != in.Decision.Primary.Pod:
+	case in.Decision.Primary == nil || in.Service != in.Decision.Service:
 		return &Problem{v1alpha1.ReasonPromoting, "a primary is being promoted"}
 	case len(in.Decision.Steps) > 0:
 		return &Problem{v1alpha1.ReasonConfiguring, in.Decision.Steps[0].Reason()}

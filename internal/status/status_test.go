@@ -35,7 +35,7 @@ func was(kind string, status metav1.ConditionStatus) func(*v1alpha1.RedisCluster
 // input is a pass that found all as asked.
 func input(changes ...func(*Input)) Input {
 	in := Input{Cluster: cluster(), Now: noon, Observed: true, Service: "cache-0",
-		Decision: plan.Decision{Primary: &plan.Member{Pod: "cache-0"}, InSync: []string{"cache-1", "cache-2"}}}
+		Decision: plan.Decision{Primary: &plan.Member{Pod: "cache-0"}, Service: "cache-0", InSync: []string{"cache-1", "cache-2"}}}
 	for _, change := range changes {
 		change(&in)
 	}

@@ -112,7 +112,7 @@ func facts(record *v1alpha1.Record, members ...Member) Facts {
 	if record != nil {
 		service = record.Primary.Pod
 	}
-	return Facts{Wanted: 3, Record: record, Members: members, Service: service, Gone: map[types.UID]Proof{}}
+	return Facts{Wanted: 3, Record: record, Members: members, Service: service, ProxiesIdle: true, ProxiesFollowed: true, Gone: map[types.UID]Proof{}}
 }
 
 // text writes a decision as lines, for comparison and for people.

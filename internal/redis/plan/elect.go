@@ -74,7 +74,7 @@ func (f *Facts) unfinishedSwitchover() *Member {
 // sync, and else records that the old primary stays: an operator that restarted
 // knows nothing of the target, and a new move follows once it does.
 func finishSwitchover(f *Facts, old *Member) Decision {
-	d := Decision{Primary: old}
+	d := Decision{Primary: old, Service: f.Service}
 	target := f.member(f.Record.Primary)
 	if target != nil && !target.Leaving && InSync(old, target) {
 		d.step(switchover(old, target))

@@ -23,6 +23,11 @@ type Facts struct {
 	Members []Member
 	// Service names the pod that the primary Service selects.
 	Service string
+	// ProxiesIdle says that kube-proxy can follow the next change of a Service at
+	// once: it waits for a second after each.
+	ProxiesIdle bool
+	// ProxiesFollowed says that kube-proxy had the time to follow the last change.
+	ProxiesFollowed bool
 	// MinReplicas without which the primary must never accept writes; 0 if that
 	// depends on who is in sync.
 	MinReplicas int

@@ -10,11 +10,12 @@ import (
 // roll replaces the pods that were made from an older template (rule OneAtATime):
 // replicas first, by ordinal; the primary last, and not before it handed over. It
 // stops while a member is not well, but for that member itself: a revision that
-// does not come up is replaced by the next, or by the one before.
-func roll(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member) {
+// does not come up is replaced by the next, or by the one before. It returns the
+// member to which the primary is to move, if that is next.
+func roll(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member) *Member {
 	outdated := f.outdated()
 	if len(outdated) == 0 {
-		return
+		return nil
 	}
 	busy := len(d.Steps) > 0
 	next := nextToReplace(f, record, primary, outdated)
@@ -24,10 +25,9 @@ func roll(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member) {
 	case next != primary:
 		d.step(Replace{Why: Why(next.Pod + " was made from an older template"), Pod: next.Pod, UID: next.PodUID})
 	default:
-		if target := successor(f, record, primary); target != nil {
-			move(f, d, record, primary, target)
-		}
+		return successor(f, record, primary)
 	}
+	return nil
 }
 
 // outdated are the wanted members whose pod was made from an older template.

@@ -13,6 +13,7 @@ func TestRoll(t *testing.T) {
 		m.Trouble = Wait{Reason: v1alpha1.ReasonImageNotPulled, Message: m.Pod + " has no image"}
 	}
 	inOrder := func(f Facts) Facts { f.InOrder = true; return f }
+	pointed := func(pod string, f Facts) Facts { f.Service = pod; return f }
 	lost := func(ordinal int) *v1Record {
 		return record(func(r *v1Record) { r.MayHold = append(r.MayHold[:ordinal], r.MayHold[ordinal+1:]...) })
 	}
@@ -36,10 +37,11 @@ func TestRoll(t *testing.T) {
 				wait Rolling: 2 of 3 pods were made from an older template and are replaced one at a time`,
 		},
 		"the primary hands over before its turn": {
-			facts: facts(record(), member(0, primary(1, 2), old), member(1, replica(0)), member(2, replica(0))),
+			facts: pointed("r-1", facts(record(), member(0, primary(1, 2), old), member(1, replica(0)), member(2, replica(0)))),
 			want: `record epoch 2 of r-1, lease false, holders 1* 0* 2*, before r-0
 				switchover r-0 r-1
-				wait Rolling: 1 of 3 pods were made from an older template and are replaced one at a time`,
+				wait Rolling: 1 of 3 pods were made from an older template and are replaced one at a time
+				wait Promoting: r-0 is about to hand over to r-1`,
 		},
 		"a revision that does not come up stops the roll": {
 			facts: facts(lost(1), member(0, primary(2), old), member(1, broken), member(2, replica(0), old)),
@@ -68,16 +70,16 @@ func TestRoll(t *testing.T) {
 		},
 		"where volumes are added, the lowest ordinal comes first, and the primary hands over for it": {
 			facts: inOrder(facts(record(), member(0, primary(1, 2), old), member(1, replica(0), old), member(2, replica(0), old))),
-			want: `record epoch 2 of r-1, lease false, holders 1* 0* 2*, before r-0
-				switchover r-0 r-1
-				wait Rolling: 3 of 3 pods were made from an older template and are replaced one at a time`,
+			want: `service r-1
+				wait Rolling: 3 of 3 pods were made from an older template and are replaced one at a time
+				wait Promoting: r-0 is about to hand over to r-1`,
 		},
 		"and one that the StatefulSet cannot make before holds nothing up": {
 			facts: inOrder(facts(lost(2), member(0, primary(1), old), member(1, replica(0), old), member(2, noPod))),
-			want: `record epoch 2 of r-1, lease false, holders 1* 0*, before r-0
-				switchover r-0 r-1
+			want: `service r-1
 				wait Scaling: the pod r-2 does not exist yet
-				wait Rolling: 2 of 3 pods were made from an older template and are replaced one at a time`,
+				wait Rolling: 2 of 3 pods were made from an older template and are replaced one at a time
+				wait Promoting: r-0 is about to hand over to r-1`,
 		},
 		"the last replica that is in sync leaves the primary its writes": {
 			facts: facts(record(func(r *v1Record) { r.MayHold = r.MayHold[:2] }), member(0, primary(1)), member(1, replica(0), leaving)),

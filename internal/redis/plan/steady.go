@@ -14,7 +14,7 @@ import (
 
 // steady keeps the members of a living primary in sync.
 func steady(f *Facts, primary *Member) Decision {
-	d := Decision{Primary: primary}
+	d := Decision{Primary: primary, Service: primary.Pod}
 	record := *f.Record.DeepCopy()
 	// A primary takes a new ID once more when its first replica attaches: before
 	// that it has no backlog (measured).
@@ -28,8 +28,8 @@ func steady(f *Facts, primary *Member) Decision {
 	if admitted || renamed {
 		d.step(WriteRecord{Why: Why("before members are told to follow " + primary.Pod), Record: record})
 	}
-	if f.Service != primary.Pod {
-		d.step(PointService{Why: "the primary Service must select the primary", Pod: primary.Pod})
+	if f.Service != primary.Pod && !f.wantsMove(primary) {
+		point(&d, primary)
 	}
 	for i := range f.Members {
 		if m := &f.Members[i]; m != primary {
@@ -39,9 +39,12 @@ func steady(f *Facts, primary *Member) Decision {
 	label(&d, primary, naming.RolePrimary)
 	serve(&d, primary, "it is the primary, so it stays readable if it is demoted")
 	d.Record = &record
-	handOver(f, &d, &record, primary)
+	target := handOver(f, &d, &record, primary)
 	answerAcceptance(f, &d, primary)
-	roll(f, &d, &record, primary)
+	if next := roll(f, &d, &record, primary); target == nil {
+		target = next
+	}
+	move(f, &d, &record, primary, target)
 	d.Removable = removable(f, primary, synced)
 	return d
 }
@@ -258,70 +261,6 @@ func absent(m *Member) Wait {
 	}
 	// No event tells when a process begins to listen.
 	return Wait{Reason: v1alpha1.ReasonMemberUnreachable, Poll: true, Message: m.Pod + " does not answer yet"}
-}
-
-// handOver moves the primary away from a pod that leaves or is superfluous, or to
-// the one that a person named.
-func handOver(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member) {
-	switch {
-	case primary.Leaving || primary.Ordinal >= f.Wanted:
-		if target := successor(f, record, primary); target != nil {
-			move(f, d, record, primary, target)
-		} else if primary.Ordinal >= f.Wanted {
-			d.wait(Wait{Reason: v1alpha1.ReasonScaling, Poll: true,
-				Message: fmt.Sprintf("%s must hand over before it is removed, and no replica that stays is in sync", primary.Pod)})
-		}
-	case f.MoveTo == "":
-	case f.MoveTo == primary.Pod:
-		d.answer(RequestSwitchover, true, primary.Pod+" is the primary")
-	default:
-		target := f.pod(f.MoveTo)
-		if why := refusal(f, record, primary, target); why != "" {
-			d.answer(RequestSwitchover, false, fmt.Sprintf("%s stays primary: %s %s", primary.Pod, f.MoveTo, why))
-			return
-		}
-		move(f, d, record, primary, target)
-	}
-}
-
-// refusal says why a member cannot take over; empty if it can.
-func refusal(f *Facts, record *v1alpha1.Record, primary, m *Member) string {
-	switch {
-	case m == nil || m.PodUID == "":
-		return "is no pod of this RedisCluster"
-	case m.Ordinal >= f.Wanted, m.Leaving:
-		return "is being removed"
-	case !m.Answers():
-		return "does not answer"
-	case holder(record, m.ID()) == nil, !InSync(primary, m):
-		return "is not in sync"
-	}
-	return ""
-}
-
-// move records, then does, a switchover.
-func move(f *Facts, d *Decision, record *v1alpha1.Record, primary, target *Member) {
-	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s is to take over from %s", target.Pod, primary.Pod)), Record: succession(f, target, record.MayHold)})
-	d.step(switchover(primary, target))
-	d.Record = nil
-}
-
-func switchover(from, to *Member) Switchover {
-	return Switchover{Why: Why(fmt.Sprintf("%s hands over to %s, which is in sync", from.Pod, to.Pod)),
-		From: from.ID(), To: to.ID(), FromIP: from.IP, ToIP: to.IP}
-}
-
-// successor is the member that can take over: of those of the wanted template, if
-// there are any, the one of the lowest ordinal.
-func successor(f *Facts, record *v1alpha1.Record, primary *Member) *Member {
-	var found *Member
-	for i := range f.Members {
-		m := &f.Members[i]
-		if m != primary && refusal(f, record, primary, m) == "" && (found == nil || (found.Outdated && !m.Outdated)) {
-			found = m
-		}
-	}
-	return found
 }
 
 // removable says that the members beyond the wanted ones can go: the primary

@@ -44,6 +44,7 @@ func TestSteady(t *testing.T) {
 	wanted := func(n int, f Facts) Facts { f.Wanted = n; return f }
 	renamed := func(m *Member) { m.Info.ReplicationID = "cccc" }
 	alone := func(m *Member) { m.Info.MinReplicas = 0 }
+	pointed := func(pod string, f Facts) Facts { f.Service = pod; return f }
 	moveTo := func(pod string, members ...Member) Facts {
 		f := facts(record(), members...)
 		f.MoveTo = pod
@@ -101,14 +102,16 @@ func TestSteady(t *testing.T) {
 			want: "service r-0",
 		},
 		"a superfluous primary hands over to the lowest that stays": {
-			facts: wanted(2, facts(record(func(r *v1Record) { r.Primary = id(2) }), member(0, replica(2)), member(1, replica(2)), member(2, primary(0, 1)))),
+			facts: pointed("r-0", wanted(2, facts(record(func(r *v1Record) { r.Primary = id(2) }), member(0, replica(2)), member(1, replica(2)), member(2, primary(0, 1))))),
 			want: `record epoch 2 of r-0, lease false, holders 0* 1* 2*, before r-2
-				switchover r-2 r-0`,
+				switchover r-2 r-0
+				wait Promoting: r-2 is about to hand over to r-0`,
 		},
 		"a person moves the primary": {
-			facts: moveTo("r-2", member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))),
+			facts: pointed("r-2", moveTo("r-2", member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0)))),
 			want: `record epoch 2 of r-2, lease false, holders 2* 0* 1*, before r-0
-				switchover r-0 r-2`,
+				switchover r-0 r-2
+				wait Promoting: r-0 is about to hand over to r-2`,
 		},
 		"where it is already": {
 			facts: moveTo("r-0", member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))),
@@ -138,9 +141,10 @@ func TestSteady(t *testing.T) {
 			want:  "wait ReplicaSyncing: r-1 writes its copy to its volume",
 		},
 		"a leaving primary hands over": {
-			facts: facts(record(), member(0, primary(1, 2), leaving), member(1, replica(0)), member(2, replica(0))),
+			facts: pointed("r-1", facts(record(), member(0, primary(1, 2), leaving), member(1, replica(0)), member(2, replica(0)))),
 			want: `record epoch 2 of r-1, lease false, holders 1* 0* 2*, before r-0
-				switchover r-0 r-1`,
+				switchover r-0 r-1
+				wait Promoting: r-0 is about to hand over to r-1`,
 		},
 		"to nobody that is not in sync": {
 			facts: facts(record(notInSync(1)), member(0, primary(1), leaving), member(1, replica(0), func(m *Member) { m.SyncTarget = 101 }), member(2, leaving)),

@@ -117,6 +117,9 @@ type Decision struct {
 	Record *v1alpha1.Record
 	// Primary is the member that accepts writes now; nil if none.
 	Primary *Member
+	// Service names the pod that the primary Service is to select: the primary, or
+	// the one that is about to take over; empty if that is not decided.
+	Service string
 	// InSync names the replicas that are in sync, by ordinal.
 	InSync []string
 	// Removable says that members beyond the wanted ones may be removed.

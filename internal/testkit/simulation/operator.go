@@ -170,6 +170,7 @@ func (o *Operator) observe() (plan.Facts, error) {
 			f.Gone[uid] = p.proof
 		}
 	}
+	f.ProxiesIdle, f.ProxiesFollowed = !w.chance(3), !w.chance(3)
 	f.SilentFor = o.since(&o.silentSince, f.Silent())
 	f.BootingFor = o.since(&o.bootingSince, f.Booting())
 	f.DetachedFor = o.since(&o.detachedSince, f.Detached())

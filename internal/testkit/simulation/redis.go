@@ -111,6 +111,9 @@ func (w *World) newReplicationID() redis.ReplicationID {
 // promote is REPLICAOF NO ONE.
 func (w *World) promote(p *process) {
 	if p.primary() {
+		if w.decided {
+			w.last = p // A person chose an old primary that was never demoted.
+		}
 		return
 	}
 	p.role, p.source, p.link, p.copying = redis.RolePrimary, "", nil, nil
