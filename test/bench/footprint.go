@@ -6,20 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/kubeapi"
 )
-
-// operatorProgram is the name of the operator's process.
-const operatorProgram = "manager"
 
 // footprint measures the operator's image, unpacked, and the resident memory of
 // its leader, which must run on this machine. N is the number of clusters.
@@ -27,16 +17,16 @@ func footprint(ctx context.Context, s *suite, n int) ([]result, error) {
 	if err := s.raise(ctx, n); err != nil {
 		return nil, err
 	}
-	pod, err := s.leader(ctx)
+	pod, err := s.api.Leader(ctx)
 	if err != nil {
 		return nil, err
 	}
-	pids, err := kubeapi.Processes(pod, operatorProgram)
+	pids, err := kubeapi.Processes(pod, kubeapi.OperatorProgram)
 	if err != nil {
 		return nil, err
 	}
 	if len(pids) == 0 {
-		return nil, fmt.Errorf("%s of pod %s: %w", operatorProgram, pod.Name, kubeapi.ErrElsewhere)
+		return nil, fmt.Errorf("%s of pod %s: %w", kubeapi.OperatorProgram, pod.Name, kubeapi.ErrElsewhere)
 	}
 	process := fmt.Sprintf("/proc/%d", pids[0])
 	size, err := unpackedSize(process + "/root/")
@@ -56,25 +46,6 @@ func footprint(ctx context.Context, s *suite, n int) ([]result, error) {
 		figure("MB, image unpacked", 1, float64(size)/1e6, 60),
 		figure("MiB, leader resident", len(s.fleet), float64(resident)/(1<<20), 64),
 	}, nil
-}
-
-// leader is the operator's pod that holds the Lease.
-func (s *suite) leader(ctx context.Context) (*corev1.Pod, error) {
-	lease := &coordinationv1.Lease{}
-	if err := s.api.Get(ctx, client.ObjectKey{Namespace: kubeapi.OperatorNamespace, Name: naming.LeaderElectionID}, lease); err != nil {
-		return nil, fmt.Errorf("read the operator's Lease: %w", err)
-	}
-	name, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
-	pods, err := s.operatorPods(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range pods {
-		if pods[i].Name == name {
-			return &pods[i], nil
-		}
-	}
-	return nil, fmt.Errorf("the Lease is held by %q, which is no pod of the operator", name)
 }
 
 // unpackedSize adds up the files of a container's root, in bytes, without what

@@ -44,6 +44,8 @@ var benchmarks = []benchmark{
 	{name: "create-vs-bare", n: 10, run: createVersusBare},
 	{name: "noop-rate", n: crowdSize, run: noopRate, standalone: true},
 	{name: "spec-to-write", n: 100, run: specToWrite},
+	{name: "failover", n: 100, run: failover},
+	{name: "switchover", n: 100, run: switchover},
 	{name: "steady-writes", n: fleetSize, run: steadyWrites},
 	{name: "footprint", n: fleetSize, run: footprint},
 }

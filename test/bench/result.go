@@ -22,8 +22,9 @@ type result struct {
 	P99 *float64 `json:"p99,omitempty"`
 	Max *float64 `json:"max,omitempty"`
 	// Value is the figure that is held against the target.
-	Value  float64 `json:"value"`
-	Target float64 `json:"target"`
+	Value float64 `json:"value"`
+	// Target is absent of what is only to be known.
+	Target *float64 `json:"target,omitempty"`
 	// Holds says that Value is at most Target or, of a rate, at least.
 	Holds bool `json:"holds"`
 	// Floor is what the same takes without the operator, and Ratio how many
@@ -37,20 +38,33 @@ type result struct {
 
 // figure is a result with a single value.
 func figure(unit string, n int, value, target float64) result {
-	return result{Unit: unit, N: n, Value: round(value), Target: target, Holds: value <= target}
+	return result{Unit: unit, N: n, Value: round(value), Target: &target, Holds: value <= target}
 }
 
 // rate is a result with a single value that is to reach the target.
 func rate(unit string, n int, value, target float64) result {
-	return result{Unit: unit, N: n, Value: round(value), Target: target, Holds: value >= target, atLeast: true}
+	return result{Unit: unit, N: n, Value: round(value), Target: &target, Holds: value >= target, atLeast: true}
+}
+
+// count is a result that no target is set for.
+func count(unit string, n, value int) result {
+	return result{Unit: unit, N: n, Value: float64(value), Holds: true}
 }
 
 // distribution is a result of samples, of which value picks what counts.
 func distribution(unit string, samples []float64, target float64, value func(result) *float64) result {
-	r := result{Unit: unit, N: len(samples), Target: target,
+	r := result{Unit: unit, N: len(samples), Target: &target,
 		P50: percentile(samples, 50), P99: percentile(samples, 99), Max: percentile(samples, 100)}
 	r.Value = *value(r)
 	r.Holds = r.Value <= target
+	return r
+}
+
+// above adds what the same took in the same run without the operator.
+func (r result) above(floor []float64) result {
+	r.Floor = percentile(floor, 50)
+	ratio := round(*r.P50 / *r.Floor)
+	r.Ratio = &ratio
 	return r
 }
 
@@ -64,10 +78,8 @@ const ratioTarget = 1.15
 // comparison is a result of samples against samples that were taken in the same
 // run without the operator. The ratio of the medians is held against ratioTarget.
 func comparison(unit string, samples, floor []float64) result {
-	r := distribution(unit, samples, ratioTarget, median)
-	r.Floor = percentile(floor, 50)
-	ratio := round(*r.P50 / *r.Floor)
-	r.Ratio, r.Value, r.Holds = &ratio, ratio, ratio <= ratioTarget
+	r := distribution(unit, samples, ratioTarget, median).above(floor)
+	r.Value, r.Holds = *r.Ratio, *r.Ratio <= ratioTarget
 	return r
 }
 
@@ -95,12 +107,17 @@ func printTable(out io.Writer, results []result) error {
 		if !r.Holds {
 			holds = "NO"
 		}
-		sign := "≤"
-		if r.atLeast {
-			sign = "≥"
+		target := ""
+		switch {
+		case r.Target == nil:
+			holds = ""
+		case r.atLeast:
+			target = "≥ " + short(*r.Target)
+		default:
+			target = "≤ " + short(*r.Target)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s %s\t%s\t%.1f\n", r.Name, r.Unit, r.N,
-			optional(r.P50), optional(r.P99), optional(r.Max), optional(r.Floor), short(r.Value), sign, short(r.Target), holds, r.Machine.Load)
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.1f\n", r.Name, r.Unit, r.N,
+			optional(r.P50), optional(r.P99), optional(r.Max), optional(r.Floor), short(r.Value), target, holds, r.Machine.Load)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the results: %w", err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,23 +95,11 @@ func (s *suite) pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// operatorPods are those of the operator's Deployment.
-func (s *suite) operatorPods(ctx context.Context) ([]corev1.Pod, error) {
-	list := &corev1.PodList{}
-	if err := s.api.List(ctx, list, client.InNamespace(kubeapi.OperatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
-		return nil, fmt.Errorf("list the operator's pods: %w", err)
-	}
-	if len(list.Items) == 0 {
-		return nil, fmt.Errorf("no pod of the operator in namespace %s: install it with make deploy", kubeapi.OperatorNamespace)
-	}
-	return list.Items, nil
-}
-
 // restartOperator deletes all pods of the operator and waits until it is back.
 func (s *suite) restartOperator(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the operator is not back within %s", readyTimeout))
 	defer cancel()
-	pods, err := s.operatorPods(ctx)
+	pods, err := s.api.OperatorPods(ctx)
 	if err != nil {
 		return err
 	}
@@ -126,10 +113,7 @@ func (s *suite) restartOperator(ctx context.Context) error {
 			return err
 		}
 	}
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kubeapi.OperatorNamespace, Name: kubeapi.OperatorDeployment}}
-	return kubeapi.Await(ctx, s.api, deployment, func(d *appsv1.Deployment) (bool, error) {
-		return d.Status.AvailableReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, nil
-	})
+	return s.api.AwaitOperator(ctx)
 }
 
 // pokeFleet makes the API server send each cluster and its main child anew to

@@ -36,7 +36,7 @@ const (
 // suite is what the benchmarks share.
 type suite struct {
 	out   io.Writer
-	clock clock.Clock
+	clock clock.WithTicker
 	// profile is the file for a CPU profile; empty for none.
 	profile string
 

@@ -19,6 +19,7 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
+	"seang.org/operator/test/e2e/oracle"
 )
 
 // notRedisImage has a shell and no server; makers of other clusters may lack it.
@@ -93,7 +94,7 @@ var _ = Describe("A bad change of a running RedisCluster", Ordered, ContinueOnFa
 		Expect(conditionIs(now, v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonPrimaryAvailable)).To(BeTrue(), describe(now))
 		c.expectEvent(ctx, bad.reason)
 		expectNoStorm(namespace)
-		Expect(do(ctx, c.primary(ctx), "SET", "alive", bad.reason)).To(Equal("OK"))
+		Expect(oracle.Do(ctx, c.primary(ctx), "SET", "alive", bad.reason)).To(Equal("OK"))
 		Expect(c.containers(ctx)).To(Equal(containers))
 
 		began := time.Now()
@@ -112,13 +113,13 @@ var _ = Describe("A bad change of a running RedisCluster", Ordered, ContinueOnFa
 			prepare: func(ctx context.Context, c rediscluster) {
 				filler := strings.Repeat("x", 1<<20)
 				for i := range 30 {
-					Expect(do(ctx, c.primary(ctx), "SET", fmt.Sprint("filler-", i), filler)).To(Equal("OK"))
+					Expect(oracle.Do(ctx, c.primary(ctx), "SET", fmt.Sprint("filler-", i), filler)).To(Equal("OK"))
 				}
 			},
 			spoil: func(s *v1alpha1.RedisClusterSpec) { s.MemoryLimit = resource.MustParse("64Mi") },
 			mend: func(ctx context.Context, c rediscluster) {
 				for i := range 30 {
-					Expect(do(ctx, c.primary(ctx), "DEL", fmt.Sprint("filler-", i))).To(Equal("1"))
+					Expect(oracle.Do(ctx, c.primary(ctx), "DEL", fmt.Sprint("filler-", i))).To(Equal("1"))
 				}
 			}}, SpecTimeout(specTimeout)),
 		Entry("a directive that Redis refuses", badChange{reason: v1alpha1.ReasonInvalidConfig,

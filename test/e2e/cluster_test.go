@@ -193,11 +193,9 @@ func (c rediscluster) secret(ctx context.Context, name string) map[string][]byte
 // service is how an application reaches a Service of the cluster.
 func (c rediscluster) service(ctx context.Context, name string) oracle.Target {
 	GinkgoHelper()
-	service := &corev1.Service{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: c.key.Namespace, Name: name}, service)).To(Succeed())
-	secret := c.secret(ctx, naming.AppSecret(c.key.Name))
-	return oracle.Target{Address: fmt.Sprintf("%s:%d", service.Spec.ClusterIP, naming.PortRedis),
-		Username: string(secret[naming.KeyUsername]), Password: string(secret[naming.KeyPassword])}
+	target, err := oracle.ServiceTarget(ctx, api, c.key, name)
+	Expect(err).NotTo(HaveOccurred())
+	return target
 }
 
 func (c rediscluster) primary(ctx context.Context) oracle.Target {
@@ -213,18 +211,9 @@ func (c rediscluster) replicas(ctx context.Context) oracle.Target {
 // operatorAt logs in at one pod as the operator does, to read what is in force.
 func (c rediscluster) operatorAt(ctx context.Context, pod corev1.Pod) oracle.Target {
 	GinkgoHelper()
-	password := c.secret(ctx, naming.SystemSecret(c.key.Name))[naming.KeyOperatorPassword]
-	return oracle.Target{Address: fmt.Sprintf("%s:%d", pod.Status.PodIP, naming.PortRedis), Username: naming.UserOperator, Password: string(password)}
-}
-
-// do sends one command over a connection of its own.
-func do(ctx context.Context, target oracle.Target, words ...string) (string, error) {
-	conn, err := oracle.Dial(ctx, target)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	return conn.Do(ctx, words...)
+	target, err := oracle.OperatorTarget(ctx, api, c.key, &pod)
+	Expect(err).NotTo(HaveOccurred())
+	return target
 }
 
 // runs is how many oracles there were, for the names of their keys.

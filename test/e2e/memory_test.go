@@ -25,6 +25,7 @@ import (
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/kubeapi"
+	"seang.org/operator/test/e2e/oracle"
 )
 
 var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() {
@@ -85,20 +86,20 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 		Expect(secret).To(HaveKeyWithValue("host", []byte("memory-primary."+namespace+".svc")))
 		Expect(secret).To(And(HaveKey("port"), HaveKey("username"), HaveKey("password"), HaveKey("uri")))
 
-		Expect(do(ctx, c.primary(ctx), "SET", "key", "value")).To(Equal("OK"))
-		Eventually(func() (string, error) { return do(ctx, c.replicas(ctx), "GET", "key") }, "5s", "50ms").Should(Equal("value"))
-		_, err := do(ctx, c.replicas(ctx), "SET", "key", "other")
+		Expect(oracle.Do(ctx, c.primary(ctx), "SET", "key", "value")).To(Equal("OK"))
+		Eventually(func() (string, error) { return oracle.Do(ctx, c.replicas(ctx), "GET", "key") }, "5s", "50ms").Should(Equal("value"))
+		_, err := oracle.Do(ctx, c.replicas(ctx), "SET", "key", "other")
 		Expect(err).To(MatchError(ContainSubstring("READONLY")))
 
 		stranger := c.primary(ctx)
 		stranger.Password = "a-password-that-is-wrong"
-		_, err = do(ctx, stranger, "GET", "key")
+		_, err = oracle.Do(ctx, stranger, "GET", "key")
 		Expect(err).To(HaveOccurred())
 		stranger.Username, stranger.Password = "", ""
-		_, err = do(ctx, stranger, "GET", "key")
+		_, err = oracle.Do(ctx, stranger, "GET", "key")
 		Expect(err).To(MatchError(ContainSubstring("NOAUTH")))
 		for _, command := range [][]string{{"REPLICAOF", "NO", "ONE"}, {"CONFIG", "GET", "maxmemory"}, {"ACL", "LIST"}, {"SHUTDOWN"}, {"DEBUG", "SLEEP", "0"}} {
-			_, err := do(ctx, c.primary(ctx), command...)
+			_, err := oracle.Do(ctx, c.primary(ctx), command...)
 			Expect(err).To(MatchError(MatchRegexp("NOPERM|not allowed")), "%v", command)
 		}
 	}, SpecTimeout(specTimeout))
@@ -208,7 +209,7 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 		policy := func() []string {
 			var values []string
 			for _, pod := range c.pods(ctx) {
-				value, err := do(ctx, c.operatorAt(ctx, pod), "CONFIG", "GET", "maxmemory-policy")
+				value, err := oracle.Do(ctx, c.operatorAt(ctx, pod), "CONFIG", "GET", "maxmemory-policy")
 				Expect(err).NotTo(HaveOccurred())
 				values = append(values, value)
 			}
@@ -236,7 +237,7 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 			last = now.Status.MaxMemory.Value()
 			for _, pod := range c.pods(ctx) {
 				Expect(pod.Status.ContainerStatuses[0].Resources.Limits.Memory().Cmp(limit)).To(BeZero(), pod.Name)
-				Expect(do(ctx, c.operatorAt(ctx, pod), "CONFIG", "GET", "maxmemory")).To(ContainSubstring(now.Status.MaxMemory.AsDec().String()))
+				Expect(oracle.Do(ctx, c.operatorAt(ctx, pod), "CONFIG", "GET", "maxmemory")).To(ContainSubstring(now.Status.MaxMemory.AsDec().String()))
 			}
 		}
 		Expect(c.containers(ctx)).To(Equal(before))

@@ -11,26 +11,22 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/api/v1alpha1"
-	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/kubeapi"
 )
 
 // operatorPods are those of the operator's deployment.
 func operatorPods(ctx context.Context) []corev1.Pod {
 	GinkgoHelper()
-	list := &corev1.PodList{}
-	Expect(api.List(ctx, list, client.InNamespace(kubeapi.OperatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"})).To(Succeed())
-	return list.Items
+	pods, err := api.OperatorPods(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return pods
 }
 
 // awaitOperator waits until each operator pod of the deployment is available.
@@ -38,30 +34,7 @@ func awaitOperator(ctx context.Context) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the operator is not available within %s", startTimeout))
 	defer cancel()
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kubeapi.OperatorNamespace, Name: kubeapi.OperatorDeployment}}
-	Expect(kubeapi.Await(ctx, api, deployment, func(d *appsv1.Deployment) (bool, error) {
-		return d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas == *d.Spec.Replicas &&
-			d.Status.UpdatedReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, nil
-	})).To(Succeed())
-}
-
-// leader is the pod that holds the Lease.
-func leader(ctx context.Context) string {
-	GinkgoHelper()
-	lease := &coordinationv1.Lease{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: kubeapi.OperatorNamespace, Name: naming.LeaderElectionID}, lease)).To(Succeed())
-	pod, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
-	return pod
-}
-
-// awaitLeader waits until another pod than the given one leads.
-func awaitLeader(ctx context.Context, other string) {
-	GinkgoHelper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: kubeapi.OperatorNamespace, Name: naming.LeaderElectionID}}
-	Expect(kubeapi.Await(ctx, api, lease, func(l *coordinationv1.Lease) (bool, error) {
-		holder, _, _ := strings.Cut(ptr.Deref(l.Spec.HolderIdentity, ""), "_")
-		return holder != "" && holder != other, nil
-	})).To(Succeed())
+	Expect(api.AwaitOperator(ctx)).To(Succeed())
 }
 
 // metricsURLs are where the operator's pods serve metrics.
@@ -141,15 +114,12 @@ var _ = Describe("The operator", Ordered, ContinueOnFailure, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("acts again soon after its leader is killed", func(ctx SpecContext) {
-		old := leader(ctx)
-		for _, pod := range operatorPods(ctx) {
-			if pod.Name == old {
-				began := time.Now()
-				Expect(kubeapi.Kill(&pod, "manager")).To(Succeed())
-				awaitLeader(ctx, old)
-				measured("leader killed → another leads", time.Since(began).Round(time.Millisecond))
-			}
-		}
+		old, err := api.Leader(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		began := time.Now()
+		Expect(kubeapi.Kill(old, kubeapi.OperatorProgram)).To(Succeed())
+		Expect(api.AwaitLeader(ctx, old.Name)).To(Succeed())
+		measured("leader killed → another leads", time.Since(began).Round(time.Millisecond))
 		o := c.write(ctx)
 		epoch := c.get(ctx).Status.Record.Epoch
 		Expect(kubeapi.Kill(c.primaryPod(ctx), "redis-server")).To(Succeed())

@@ -13,6 +13,7 @@ import (
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/kubeapi"
+	"seang.org/operator/test/e2e/oracle"
 )
 
 var _ = Describe("A RedisCluster on volumes", Ordered, func() {
@@ -42,7 +43,7 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 			Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound), name)
 			Expect(claim.OwnerReferences).To(BeEmpty(), "%s would vanish with its owner", name)
 		}
-		Expect(do(ctx, c.primary(ctx), "SET", "key", "value")).To(Equal("OK"))
+		Expect(oracle.Do(ctx, c.primary(ctx), "SET", "key", "value")).To(Equal("OK"))
 	}, SpecTimeout(specTimeout))
 
 	It("survives kill -9 of its primary", func(ctx SpecContext) {
@@ -68,7 +69,7 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 		}
 		c.awaitReady(ctx, startTimeout)
 		measured("all deleted → Ready", time.Since(began).Round(time.Millisecond))
-		Expect(do(ctx, c.primary(ctx), "GET", "key")).To(Equal("value"))
+		Expect(oracle.Do(ctx, c.primary(ctx), "GET", "key")).To(Equal("value"))
 	}, SpecTimeout(specTimeout))
 
 	It("drops the volumes of members that are scaled away, and no others", func(ctx SpecContext) {
@@ -81,7 +82,7 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 			}
 			return names
 		}, startTimeout, "200ms").Should(ConsistOf(naming.Claim(c.key.Name, 0), naming.Claim(c.key.Name, 1)))
-		Expect(do(ctx, c.primary(ctx), "GET", "key")).To(Equal("value"))
+		Expect(oracle.Do(ctx, c.primary(ctx), "GET", "key")).To(Equal("value"))
 	}, SpecTimeout(specTimeout))
 
 	It("leaves its volumes with Retain, and a RedisCluster of its name has the data", func(ctx SpecContext) {
@@ -98,7 +99,7 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 		create(ctx, namespace, c.key.Name, object.Spec)
 		c.awaitReady(ctx, startTimeout)
 		measured("created again → Ready", time.Since(began).Round(time.Millisecond))
-		Expect(do(ctx, c.primary(ctx), "GET", "key")).To(Equal("value"))
+		Expect(oracle.Do(ctx, c.primary(ctx), "GET", "key")).To(Equal("value"))
 	}, SpecTimeout(specTimeout))
 
 	It("deletes its volumes with Delete", func(ctx SpecContext) {

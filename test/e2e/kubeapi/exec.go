@@ -68,9 +68,14 @@ func Signal(pod *corev1.Pod, program string, signal syscall.Signal) error {
 	if len(pids) == 0 {
 		return fmt.Errorf("%s of pod %s: %w", program, pod.Name, ErrElsewhere)
 	}
+	return SignalProcesses(pids, signal)
+}
+
+// SignalProcesses sends a signal to processes of this machine.
+func SignalProcesses(pids []int, signal syscall.Signal) error {
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, signal); err != nil {
-			return fmt.Errorf("signal process %d of pod %s: %w", pid, pod.Name, err)
+			return fmt.Errorf("signal process %d: %w", pid, err)
 		}
 	}
 	return nil

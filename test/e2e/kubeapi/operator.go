@@ -1,8 +1,84 @@
 package kubeapi
 
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"seang.org/operator/internal/naming"
+)
+
 // Where the operator is, as config/default installs it.
 const (
 	OperatorNamespace  = "redis-operator-system"
 	OperatorDeployment = "redis-operator-controller-manager"
 	OperatorUser       = "system:serviceaccount:" + OperatorNamespace + ":" + OperatorDeployment
+	// OperatorProgram is the name of the operator's process.
+	OperatorProgram = "manager"
 )
+
+// OperatorPods are those of the operator's Deployment; it fails if there are none.
+func (a *API) OperatorPods(ctx context.Context) ([]corev1.Pod, error) {
+	list := &corev1.PodList{}
+	if err := a.List(ctx, list, client.InNamespace(OperatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+		return nil, fmt.Errorf("list the operator's pods: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return nil, fmt.Errorf("no pod of the operator in namespace %s: install it with make deploy", OperatorNamespace)
+	}
+	return list.Items, nil
+}
+
+// Leader is the operator's pod that holds the Lease.
+func (a *API) Leader(ctx context.Context) (*corev1.Pod, error) {
+	lease := operatorLease()
+	if err := a.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+		return nil, fmt.Errorf("read the operator's Lease: %w", err)
+	}
+	name := holder(lease)
+	pods, err := a.OperatorPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods {
+		if pods[i].Name == name {
+			return &pods[i], nil
+		}
+	}
+	return nil, fmt.Errorf("the Lease is held by %q, which is no pod of the operator", name)
+}
+
+// AwaitLeader waits until another pod than the named one leads.
+func (a *API) AwaitLeader(ctx context.Context, other string) error {
+	return Await(ctx, a, operatorLease(), func(lease *coordinationv1.Lease) (bool, error) {
+		name := holder(lease)
+		return name != "" && name != other, nil
+	})
+}
+
+// AwaitOperator waits until the operator runs as its Deployment says: each pod
+// is of the current template and available, and none is left over.
+func (a *API) AwaitOperator(ctx context.Context) error {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: OperatorNamespace, Name: OperatorDeployment}}
+	return Await(ctx, a, deployment, func(d *appsv1.Deployment) (bool, error) {
+		return d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas == *d.Spec.Replicas &&
+			d.Status.UpdatedReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, nil
+	})
+}
+
+func operatorLease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: OperatorNamespace, Name: naming.LeaderElectionID}}
+}
+
+// holder is the pod that holds a Lease; empty if none does.
+func holder(lease *coordinationv1.Lease) string {
+	pod, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	return pod
+}

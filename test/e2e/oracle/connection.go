@@ -14,14 +14,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Target is how to reach a Redis.
-type Target struct {
-	// Address is host:port of a Service.
-	Address string
-	// Username and Password log in.
-	Username, Password string
-}
-
 // Timeouts of a client that wants to notice a failover.
 const (
 	dialTimeout    = time.Second
@@ -30,6 +22,9 @@ const (
 	waitTimeout = time.Second
 	// pageSize bounds the reply of one read.
 	pageSize = 10_000
+	// ringScale is the logarithm of the number of commands in flight.
+	ringScale   = 4
+	bufferBytes = 16 << 10
 )
 
 // errNotConfirmed: the write was acknowledged, its WAIT did not answer.
@@ -54,6 +49,8 @@ func Dial(ctx context.Context, target Target) (*Connection, error) {
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{target.Address}, Username: target.Username, Password: target.Password,
 		ForceSingleClient: true, AlwaysPipelining: true, PipelineMultiplex: -1,
+		// Small: a client that waits for a failover dials again and again.
+		RingScaleEachConn: ringScale, ReadBufferEachConn: bufferBytes, WriteBufferEachConn: bufferBytes,
 		DisableRetry: true, DisableCache: true, ClientSetInfo: rueidis.DisableClientSetInfo,
 		ConnWriteTimeout: commandTimeout,
 		DialCtxFn: func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {

@@ -41,6 +41,7 @@ type Oracle struct {
 	last    time.Time     // of the last acknowledgement
 	longest time.Duration // between two acknowledgements since Mark
 	acks    int
+	fresh   []connectionStart
 	wake    chan struct{} // closed at the next acknowledgement; nil if nobody waits
 }
 
@@ -52,7 +53,7 @@ func Start(ctx context.Context, target Target, options Options) *Oracle {
 	for i := range options.Plain + options.Confirming {
 		w := &writer{
 			key: fmt.Sprintf("%s:%d", options.Name, i), confirms: i >= options.Plain,
-			pace: max(options.Pace, time.Microsecond), target: target, acknowledged: o.acknowledged,
+			pace: max(options.Pace, time.Microsecond), target: target, clock: o.clock, acknowledged: o.acknowledged,
 		}
 		o.writers = append(o.writers, w)
 		o.running.Go(func() { w.run(ctx) })
@@ -60,10 +61,18 @@ func Start(ctx context.Context, target Target, options Options) *Oracle {
 	return o
 }
 
-func (o *Oracle) acknowledged() {
+// connectionStart is when a connection was dialled and, if it ever was of use, when
+// it had its first write acknowledged.
+type connectionStart struct{ dialled, acknowledged time.Time }
+
+// acknowledged notes a write; the first of a connection says when that was dialled.
+func (o *Oracle) acknowledged(dialled time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock.Now()
+	if !dialled.IsZero() {
+		o.fresh = append(o.fresh, connectionStart{dialled, now})
+	}
 	o.longest = max(o.longest, now.Sub(o.last))
 	o.last = now
 	o.acks++
@@ -78,9 +87,37 @@ func (o *Oracle) Await(ctx context.Context, n int) error {
 	o.mu.Lock()
 	goal := o.acks + n
 	o.mu.Unlock()
+	if err := o.await(ctx, func() bool { return o.acks >= goal }); err != nil {
+		return fmt.Errorf("wait for %d acknowledged writes: %w", n, err)
+	}
+	return nil
+}
+
+// FirstSince returns when the first write was acknowledged on a connection that
+// was dialled after a time: no process that ended before can have accepted it. It
+// waits until there is one, and must not be called for a time before the last Mark.
+func (o *Oracle) FirstSince(ctx context.Context, since time.Time) (time.Time, error) {
+	var first time.Time
+	err := o.await(ctx, func() bool {
+		for _, c := range o.fresh {
+			if c.dialled.After(since) && (first.IsZero() || c.acknowledged.Before(first)) {
+				first = c.acknowledged
+			}
+		}
+		return !first.IsZero()
+	})
+	if err != nil {
+		return first, fmt.Errorf("wait for a write on a new connection: %w", err)
+	}
+	return first, nil
+}
+
+// await looks at each acknowledgement, and now, whether something holds; holds is
+// called under the lock.
+func (o *Oracle) await(ctx context.Context, holds func() bool) error {
 	for {
 		o.mu.Lock()
-		if o.acks >= goal {
+		if holds() {
 			o.mu.Unlock()
 			return nil
 		}
@@ -92,7 +129,7 @@ func (o *Oracle) Await(ctx context.Context, n int) error {
 		select {
 		case <-wake:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %d acknowledged writes: %w", n, context.Cause(ctx))
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -104,7 +141,7 @@ func (o *Oracle) Mark() time.Duration {
 	defer o.mu.Unlock()
 	now := o.clock.Now()
 	longest := max(o.longest, now.Sub(o.last))
-	o.longest, o.last = 0, now
+	o.longest, o.last, o.fresh = 0, now, nil
 	return longest
 }
 
@@ -124,6 +161,23 @@ type Report struct {
 	Refused map[string]int `json:"refused,omitempty"`
 	// Lost names some of the lost writes, for a person.
 	Lost []string `json:"lost,omitempty"`
+}
+
+// Add adds what became of other writes.
+func (r *Report) Add(other Report) {
+	r.Confirmed += other.Confirmed
+	r.LostConfirmed += other.LostConfirmed
+	r.Unconfirmed += other.Unconfirmed
+	r.LostUnconfirmed += other.LostUnconfirmed
+	r.Unanswered += other.Unanswered
+	r.Misplaced += other.Misplaced
+	if r.Refused == nil {
+		r.Refused = map[string]int{}
+	}
+	for code, times := range other.Refused {
+		r.Refused[code] += times
+	}
+	r.Lost = append(r.Lost, other.Lost[:min(len(other.Lost), lostShown-min(lostShown, len(r.Lost)))]...)
 }
 
 // Err is nil if nothing that Redis must keep is gone. In a planned move that is
@@ -164,6 +218,16 @@ func (o *Oracle) Verify(ctx context.Context) (Report, error) {
 		w.compare(found, &report)
 	}
 	return report, nil
+}
+
+// Discard removes what the writers wrote, after Verify.
+func (o *Oracle) Discard(ctx context.Context) error {
+	words := []string{"DEL"}
+	for _, w := range o.writers {
+		words = append(words, w.key)
+	}
+	_, err := Do(ctx, o.target, words...)
+	return err
 }
 
 // lostShown bounds the lost writes that a report names.

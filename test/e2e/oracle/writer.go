@@ -5,16 +5,22 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // writer is one client with one connection at a time. Its fields are read after
 // it ended.
 type writer struct {
-	key          string
-	confirms     bool
-	pace         time.Duration
-	target       Target
-	acknowledged func()
+	key      string
+	confirms bool
+	pace     time.Duration
+	target   Target
+	// acknowledged is called with the time of the dial at the first write of a
+	// connection, and with none later.
+	acknowledged func(dialled time.Time)
+	dialled      time.Time
+	clock        clock.PassiveClock
 
 	next        int64
 	confirmed   []int64
@@ -39,6 +45,7 @@ func (w *writer) run(ctx context.Context) {
 		}
 		if conn == nil {
 			var err error
+			w.dialled = w.clock.Now()
 			if conn, err = Dial(ctx, w.target); err != nil {
 				conn = nil
 				w.awaitRetry(ctx)
@@ -73,7 +80,8 @@ func (w *writer) write(ctx context.Context, conn *Connection) bool {
 	switch {
 	case err == nil || errors.Is(err, errNotConfirmed):
 		w.next++
-		w.acknowledged()
+		w.acknowledged(w.dialled)
+		w.dialled = time.Time{}
 		if confirmed {
 			w.confirmed = append(w.confirmed, n)
 		} else {

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/test/e2e/kubeapi"
+	"seang.org/operator/test/e2e/oracle"
+)
+
+// failover kills the primary's process and measures until a write through the
+// Service is accepted, each time with a whole cluster and proxies that have rested.
+func failover(ctx context.Context, s *suite, n int) ([]result, error) {
+	c, err := s.newSubject(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.write(ctx, oracle.Options{Name: "failover", Plain: 2, Pace: 2 * time.Millisecond})
+	if err != nil {
+		return nil, err
+	}
+	var writable, promoted []float64
+	for range n {
+		took, err := c.crash(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		writable, promoted = append(writable, milliseconds(took.writable)), append(promoted, milliseconds(took.promoted))
+		s.say("kill -9 → write accepted %.0f ms; promoted after %.1f ms", milliseconds(took.writable), milliseconds(took.promoted))
+	}
+	report, err := c.verify(ctx, o, false)
+	const unit = "ms, kill -9 → a write accepted through the Service"
+	return []result{
+		distribution(unit+"; value is p50", writable, 200, median),
+		distribution(unit+"; value is p99", writable, 1000, p99),
+		distribution("ms, kill -9 → a replica says that it is primary, asked each ms", promoted, 40, median),
+		count(fmt.Sprintf("acknowledged writes lost, of %d without WAIT", report.Unconfirmed), n, report.LostUnconfirmed),
+	}, errors.Join(err, c.remove(ctx))
+}
+
+// recovery is how long after a crash of the primary's process another was
+// promoted, and a write accepted through the Service.
+type recovery struct{ promoted, writable time.Duration }
+
+// crash kills the primary's process in a calm cluster that the writers write to, and
+// makes the cluster whole again.
+func (c *subject) crash(ctx context.Context, o *oracle.Oracle) (recovery, error) {
+	before, err := c.awaitCalm(ctx)
+	if err != nil {
+		return recovery{}, err
+	}
+	return c.crashNow(ctx, o, before)
+}
+
+// crashNow does so with a cluster as it was just seen.
+func (c *subject) crashNow(ctx context.Context, o *oracle.Oracle, before *v1alpha1.RedisCluster) (recovery, error) {
+	primary, err := c.pod(ctx, before.Status.Primary)
+	if err != nil {
+		return recovery{}, err
+	}
+	others, err := c.others(ctx, primary.Name)
+	if err != nil {
+		return recovery{}, err
+	}
+	promotion, err := c.connectTo(ctx, others)
+	if err != nil {
+		return recovery{}, err
+	}
+	defer promotion.close()
+	processes, err := kubeapi.Processes(primary, redisProgram)
+	if err != nil {
+		return recovery{}, err
+	}
+	o.Mark()
+	if err := awaitWrites(ctx, o); err != nil {
+		return recovery{}, err
+	}
+	killed := c.clock.Now()
+	if err := kubeapi.SignalProcesses(processes, syscall.SIGKILL); err != nil {
+		return recovery{}, err
+	}
+	promotion.watch(ctx, c.suite)
+	took, err := c.measure(ctx, o, promotion, killed)
+	if err != nil {
+		return took, err
+	}
+	promotion.close()
+	if _, err := c.awaitMoved(ctx, before.Status.Record.Epoch); err != nil {
+		return took, err
+	}
+	return took, c.replace(ctx, primary)
+}
+
+// measure waits for the promotion and the first write after a crash.
+func (c *subject) measure(ctx context.Context, o *oracle.Oracle, promotion *promotion, killed time.Time) (recovery, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, recoveryTimeout, fmt.Errorf("no write accepted within %s", recoveryTimeout))
+	defer cancel()
+	promoted, err := promotion.await(ctx)
+	if err != nil {
+		return recovery{}, err
+	}
+	writable, err := o.FirstSince(ctx, killed)
+	return recovery{promoted: promoted.Sub(killed), writable: writable.Sub(killed)}, err
+}
