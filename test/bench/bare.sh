@@ -8,17 +8,18 @@ kubectl -n "$NAMESPACE" wait --for=jsonpath='{.status.readyReplicas}'="$PODS" --
 mapfile -t address < <(kubectl -n "$NAMESPACE" get pods -l app.kubernetes.io/instance="$NAME" --sort-by=.metadata.name \
 	-o jsonpath='{range .items[*]}{.status.podIP}{"\n"}{end}')
 
-# redis ADDRESS COMMAND talks to one member without starting a program.
+# redis ADDRESS COMMAND talks to one member without starting a program. It fails
+# while the process, whose container runs, does not listen yet.
 redis() {
-	exec 3<>"/dev/tcp/$1/6379"
+	{ exec 3<>"/dev/tcp/$1/6379"; } 2>/dev/null || return 1
 	printf 'AUTH operator %s\r\n%s\r\nQUIT\r\n' "$PASSWORD" "$2" >&3
 	reply=$(cat <&3)
 	exec 3>&-
 }
 
-redis "${address[0]}" 'REPLICAOF NO ONE'
+until redis "${address[0]}" 'REPLICAOF NO ONE'; do sleep 0.01; done
 for follower in "${address[@]:1}"; do
-	redis "$follower" "REPLICAOF ${address[0]} 6379"
+	until redis "$follower" "REPLICAOF ${address[0]} 6379"; do sleep 0.01; done
 done
 for follower in "${address[@]:1}"; do
 	until redis "$follower" 'INFO replication' && [[ $reply == *master_link_status:up* ]]; do

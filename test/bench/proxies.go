@@ -13,8 +13,9 @@ import (
 )
 
 // proxyRest is how long no Service and no endpoint changed once every kube-proxy
-// acts at once upon the next change: it waits a second between two syncs.
-const proxyRest = 1500 * time.Millisecond
+// acts at once upon the next change. It waits a second between two syncs: the last
+// change may have waited so long for its own, and the next would wait as long again.
+const proxyRest = 2500 * time.Millisecond
 
 // proxies knows when a kube-proxy last had something to do.
 type proxies struct {

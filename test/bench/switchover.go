@@ -23,7 +23,12 @@ func switchover(ctx context.Context, s *suite, n int) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := c.write(ctx, oracle.Options{Name: "switchover", Plain: 1, Pace: time.Millisecond})
+	options := oracle.Options{Name: "switchover", Plain: 1, Pace: time.Millisecond}
+	bare, err := c.handOverBare(ctx, min(n, floorRuns), options)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.write(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +52,34 @@ func switchover(ctx context.Context, s *suite, n int) ([]result, error) {
 	report, err := c.verify(ctx, o, true)
 	const unit = "ms, longest gap between acknowledged writes"
 	return []result{
-		distribution(unit+"; value is p50", gaps, 60, median),
+		distribution(unit+"; value is p50", gaps, 60, median).above(bare),
 		distribution(unit+"; value is p99", gaps, 200, p99),
 		figure(fmt.Sprintf("acknowledged writes lost, of %d", report.Unconfirmed), n, float64(report.LostUnconfirmed), 0),
 		figure("full resyncs", n, float64(syncs-syncsBefore), 0),
 	}, errors.Join(err, c.remove(ctx))
+}
+
+// handOverBare does the same with pods that no operator looks after.
+func (c *subject) handOverBare(ctx context.Context, n int, options oracle.Options) ([]float64, error) {
+	f, err := c.newFloor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, err := f.start(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	var gaps []float64
+	for range n {
+		gap, err := f.handOver(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		gaps = append(gaps, milliseconds(gap))
+		c.say("floor: longest gap %.1f ms", milliseconds(gap))
+	}
+	_, err = o.Verify(ctx)
+	return gaps, errors.Join(err, f.remove(ctx))
 }
 
 // handOver moves the primary of a calm cluster and returns the longest time

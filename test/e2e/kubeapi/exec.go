@@ -71,12 +71,19 @@ func Signal(pod *corev1.Pod, program string, signal syscall.Signal) error {
 	return SignalProcesses(pids, signal)
 }
 
-// SignalProcesses sends a signal to processes of this machine.
+// SignalProcesses sends a signal to processes of this machine. Those that ended
+// meanwhile, as the children of a server do, do not matter while one lives.
 func SignalProcesses(pids []int, signal syscall.Signal) error {
+	signalled := false
 	for _, pid := range pids {
-		if err := syscall.Kill(pid, signal); err != nil {
+		err := syscall.Kill(pid, signal)
+		if err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("signal process %d: %w", pid, err)
 		}
+		signalled = signalled || err == nil
+	}
+	if !signalled {
+		return fmt.Errorf("signal processes %v: %w", pids, syscall.ESRCH)
 	}
 	return nil
 }
