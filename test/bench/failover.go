@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	"seang.org/operator/api/v1alpha1"
@@ -89,8 +88,8 @@ func (c *subject) crash(ctx context.Context, o *oracle.Oracle) (recovery, error)
 	return c.crashNow(ctx, o, before)
 }
 
-// crashNow does so with a cluster as it was just seen.
-func (c *subject) crashNow(ctx context.Context, o *oracle.Oracle, before *v1alpha1.RedisCluster) (recovery, error) {
+// crashNow does so with a cluster as it was just seen, after it killed other processes.
+func (c *subject) crashNow(ctx context.Context, o *oracle.Oracle, before *v1alpha1.RedisCluster, first ...int) (recovery, error) {
 	primary, err := c.pod(ctx, before.Status.Primary)
 	if err != nil {
 		return recovery{}, err
@@ -113,7 +112,7 @@ func (c *subject) crashNow(ctx context.Context, o *oracle.Oracle, before *v1alph
 		return recovery{}, err
 	}
 	killed := c.clock.Now()
-	if err := kubeapi.SignalProcesses(processes, syscall.SIGKILL); err != nil {
+	if err := killAll(append(first, processes...)...); err != nil {
 		return recovery{}, err
 	}
 	promotion.watch(ctx, c.suite)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -158,7 +157,7 @@ func (f *floor) crash(ctx context.Context, o *oracle.Oracle) (recovery, error) {
 		return recovery{}, err
 	}
 	killed := f.clock.Now()
-	if err := kubeapi.SignalProcesses(processes, syscall.SIGKILL); err != nil {
+	if err := killAll(processes...); err != nil {
 		return recovery{}, err
 	}
 	if err := f.awaitLoss(ctx, dead.Name); err != nil {

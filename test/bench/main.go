@@ -46,6 +46,10 @@ var benchmarks = []benchmark{
 	{name: "spec-to-write", n: 100, run: specToWrite},
 	{name: "failover", n: 100, run: failover},
 	{name: "switchover", n: 100, run: switchover},
+	{name: "leader-crash", n: 20, run: leaderCrash},
+	{name: "durable-failovers", n: 1000, run: durableFailovers},
+	{name: "planned-moves", n: 1000, run: plannedMoves},
+	{name: "empty-primary", n: 500, run: emptyPrimary},
 	{name: "steady-writes", n: fleetSize, run: steadyWrites},
 	{name: "footprint", n: fleetSize, run: footprint},
 }
