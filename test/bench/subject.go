@@ -163,13 +163,9 @@ func (c *subject) fullSyncs(ctx context.Context) (int, error) {
 	}
 	total := 0
 	for _, pod := range pods {
-		stats, err := oracle.Do(ctx, c.at(pod), "INFO", "stats")
+		_, n, err := c.syncsOf(ctx, pod)
 		if err != nil {
-			return 0, fmt.Errorf("read how often %s sent all of its data: %w", pod.Name, err)
-		}
-		n := 0
-		if _, err := fmt.Sscanf(property(stats, "sync_full"), "%d", &n); err != nil {
-			return 0, fmt.Errorf("read how often %s sent all of its data: %w", pod.Name, err)
+			return 0, err
 		}
 		total += n
 	}

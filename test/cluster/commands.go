@@ -241,7 +241,7 @@ func newKubeconfigCommand(o *options) *cobra.Command {
 func newExecCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "exec -- COMMAND...",
-		Short: "Run a program where the addresses of pods and Services route, with KUBECONFIG and AUDIT_LOG set",
+		Short: "Run a program where the addresses of pods and Services route, with KUBECONFIG, AUDIT_LOG and CLUSTER_NAME set",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			cluster, err := o.cluster(0)
@@ -255,6 +255,7 @@ func newExecCommand(o *options) *cobra.Command {
 			env := append(os.Environ(),
 				"KUBECONFIG="+cluster.Layout.Kubeconfig(),
 				"AUDIT_LOG="+cluster.Layout.AuditLog(),
+				"CLUSTER_NAME="+cluster.Layout.Name,
 				"PATH="+os.Getenv("PATH")+string(filepath.ListSeparator)+binaries)
 			return process.Exec(cluster.Layout.ControlPlaneNamespace(), args, env)
 		},

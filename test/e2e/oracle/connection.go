@@ -41,7 +41,7 @@ type Connection struct{ client rueidis.Client }
 
 // Dial connects and logs in.
 func Dial(ctx context.Context, target Target) (*Connection, error) {
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", target.Address)
+	conn, err := target.dial(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", target.Address, err)
 	}

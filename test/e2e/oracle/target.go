@@ -3,6 +3,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,15 @@ type Target struct {
 	Address string
 	// Username and Password log in.
 	Username, Password string
+	// Dial connects where the address is not to be dialled from here; nil dials it.
+	Dial func(ctx context.Context) (net.Conn, error)
+}
+
+func (t Target) dial(ctx context.Context) (net.Conn, error) {
+	if t.Dial != nil {
+		return t.Dial(ctx)
+	}
+	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", t.Address)
 }
 
 // ServiceTarget is how an application reaches a Service of the RedisCluster with
