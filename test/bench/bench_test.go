@@ -139,6 +139,26 @@ func TestBenchmarksAreChosenByName(t *testing.T) {
 	}
 }
 
+func TestAFloorIsShownBesideItsTarget(t *testing.T) {
+	got := distribution("ms", []float64{150, 300, 450}, 200, median).above([]float64{100, 120, 300})
+	if *got.Floor != 120 || *got.Ratio != 2.5 || got.Value != 300 || got.Holds {
+		t.Errorf("got floor %v, ratio %v, value %v, holds %v, want 120, 2.5, 300 and false", *got.Floor, *got.Ratio, got.Value, got.Holds)
+	}
+}
+
+func TestWhatHasNoTargetHolds(t *testing.T) {
+	var out bytes.Buffer
+	lost := count("writes lost", 9, 4)
+	lost.Name = "failover"
+	if err := printTable(&out, []result{lost}); err != nil {
+		t.Fatal(err)
+	}
+	want := "NAME      UNIT         N  P50  P99  MAX  FLOOR  VALUE  TARGET  HOLDS  LOAD\nfailover  writes lost  9                        4                     0.0\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func at(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 
 // kubelet is a status patch of a pod as the audit log has it.

@@ -35,8 +35,8 @@ func dialAfterEntering(ctx context.Context, namespace, address string) (net.Conn
 	if err != nil {
 		return nil, fmt.Errorf("open the network namespace: %w", err)
 	}
-	defer file.Close()                                                    //nolint:errcheck // Only read.
-	if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil { //nolint:gosec // A descriptor is a small number.
+	defer file.Close() //nolint:errcheck // Only read.
+	if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("enter the network namespace %s: %w", namespace, err)
 	}
 	return (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)

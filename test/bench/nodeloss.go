@@ -147,7 +147,7 @@ func setNode(ctx context.Context, what, node string) error {
 	if name == "" {
 		return fmt.Errorf("%s must name an embedded cluster, whose nodes can be cut off: bin/cluster exec sets it", clusterEnv)
 	}
-	said, err := exec.CommandContext(ctx, clusterProgram, "node", what, node, "--name", name).CombinedOutput() //nolint:gosec // Our own program.
+	said, err := exec.CommandContext(ctx, clusterProgram, "node", what, node, "--name", name).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s node %s: %w: %s", what, node, err, said)
 	}

@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// annotationRestartedAt on a RedisCluster asks for a restart of all members.
-	annotationRestartedAt = naming.Group + "/restarted-at"
 	// rollWriters at rollPace make 5,000 writes a second.
 	rollWriters = 10
 	rollPace    = 2 * time.Millisecond
@@ -105,7 +103,7 @@ func (c *subject) restartAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, annotationRestartedAt, c.clock.Now().UTC().Format(time.RFC3339))
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, naming.AnnotationRestartedAt, c.clock.Now().UTC().Format(time.RFC3339))
 	if err := c.api.Patch(ctx, c.reference(), client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("ask RedisCluster %s for a restart: %w", c.key, err)
 	}

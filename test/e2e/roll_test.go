@@ -17,6 +17,7 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
+	"seang.org/operator/test/e2e/oracle"
 )
 
 // rollTimeout is for three pods, one after the other.
@@ -74,7 +75,7 @@ var _ = Describe("A RedisCluster whose pods are replaced", Ordered, ContinueOnFa
 	BeforeAll(func(ctx SpecContext) {
 		c = create(ctx, namespace, "rolled", spec(2))
 		c.awaitReady(ctx, startTimeout)
-		Expect(do(ctx, c.primary(ctx), "SET", "key", "value")).To(Equal("OK"))
+		Expect(oracle.Do(ctx, c.primary(ctx), "SET", "key", "value")).To(Equal("OK"))
 	}, NodeTimeout(specTimeout))
 
 	It("restarts where a person asks, and loses no acknowledged write", func(ctx SpecContext) {
@@ -120,7 +121,7 @@ var _ = Describe("A RedisCluster whose pods are replaced", Ordered, ContinueOnFa
 				})
 				c.awaitRolled(ctx, before)
 			})
-			Expect(do(ctx, c.primary(ctx), "GET", "key")).To(Equal("value"))
+			Expect(oracle.Do(ctx, c.primary(ctx), "GET", "key")).To(Equal("value"))
 			want := map[bool]int{true: 3, false: 0}[persistent]
 			Eventually(func() int { return len(c.claims(ctx)) }, startTimeout, "200ms").Should(Equal(want))
 		}

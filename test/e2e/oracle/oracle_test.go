@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis/admin"
@@ -130,5 +131,40 @@ func promote(ctx context.Context, t *testing.T, server *redisserver.Server) {
 	}
 	if err := member.Promote(ctx); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestTheFirstWriteAfterAFaultIsOnANewConnection(t *testing.T) {
+	fault := time.Now()
+	before, after, later := fault.Add(-time.Second), fault.Add(time.Millisecond), fault.Add(2*time.Millisecond)
+	now := testingclock.NewFakePassiveClock(fault.Add(10 * time.Millisecond))
+	o := &Oracle{clock: now}
+	acknowledged := func(dialled time.Time, at time.Duration) {
+		now.SetTime(fault.Add(at))
+		o.acknowledged(dialled)
+	}
+	acknowledged(before, time.Millisecond)
+	acknowledged(time.Time{}, 5*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := o.FirstSince(ctx, fault); err == nil {
+		t.Errorf("only an old connection was acknowledged: got %v, want an error", got)
+	}
+	acknowledged(later, 20*time.Millisecond)
+	acknowledged(after, 30*time.Millisecond)
+	got, err := o.FirstSince(t.Context(), fault)
+	if want := fault.Add(20 * time.Millisecond); err != nil || !got.Equal(want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestReportsAddUp(t *testing.T) {
+	total := Report{Confirmed: 1, LostConfirmed: 1, Lost: []string{"a[0]"}}
+	total.Add(Report{Confirmed: 2, Unconfirmed: 3, LostUnconfirmed: 1, Unanswered: 4, Misplaced: 5,
+		Refused: map[string]int{"READONLY": 6}, Lost: []string{"b[1]"}})
+	want := Report{Confirmed: 3, LostConfirmed: 1, Unconfirmed: 3, LostUnconfirmed: 1, Unanswered: 4, Misplaced: 5,
+		Refused: map[string]int{"READONLY": 6}, Lost: []string{"a[0]", "b[1]"}}
+	if diff := cmp.Diff(want, total); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -19,7 +19,7 @@ type Target struct {
 	// Username and Password log in.
 	Username, Password string
 	// Dial connects where the address is not to be dialled from here; nil dials it.
-	Dial func(ctx context.Context) (net.Conn, error)
+	Dial func(ctx context.Context) (net.Conn, error) `json:"-"`
 }
 
 func (t Target) dial(ctx context.Context) (net.Conn, error) {
