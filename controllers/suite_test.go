@@ -3,6 +3,7 @@ package controllers_test
 import (
 	"context"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,15 +22,54 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Run(m)) }
 
-// logOnce sends the operator's log to the output of the tests.
-var logOnce sync.Once
+// operatorLog keeps what the operators log, a line each, for the tests that fail.
+type operatorLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (o *operatorLog) Write(line []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = append(o.lines, string(line))
+	return len(line), nil
+}
+
+var operatorLogs = &operatorLog{}
+
+var setLog = sync.OnceFunc(func() { ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(operatorLogs))) })
+
+// showLog shows the last lines of the operators on a namespace if the test fails.
+func showLog(t *testing.T, namespace string) {
+	t.Helper()
+	setLog()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		operatorLogs.mu.Lock()
+		defer operatorLogs.mu.Unlock()
+		var lines []string
+		for _, line := range operatorLogs.lines {
+			if strings.Contains(line, namespace) {
+				lines = append(lines, line)
+			}
+		}
+		t.Logf("the operator's log:\n%s", strings.Join(lines[max(0, len(lines)-300):], ""))
+	})
+}
+
+// managerOptions are those of an operator on one namespace that serves nothing.
+func managerOptions(namespace string) manager.Options {
+	return manager.Options{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{namespace},
+		DefaultImage: "redis:test", SkipNameValidation: true}
+}
 
 // operate runs the operator, wired as in production, on the namespace.
 func operate(t *testing.T, server *apiserver.Server, namespace string) (stop func()) {
 	t.Helper()
-	logOnce.Do(func() { ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(os.Stderr))) })
-	mgr, err := manager.New(t.Context(), server.Config, manager.Options{
-		MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{namespace}, DefaultImage: "redis:test", SkipNameValidation: true})
+	showLog(t, namespace)
+	mgr, err := manager.New(t.Context(), server.Config, managerOptions(namespace))
 	if err != nil {
 		t.Fatalf("make the manager: %v", err)
 	}

@@ -53,7 +53,7 @@ const (
 
 // dial connects, logs in and learns the process's run ID, each within patience.
 func dial(ctx context.Context, target Target, pool *Pool, patience time.Duration) (*Member, error) {
-	conn, err := (&net.Dialer{Timeout: min(patience, dialTimeout)}).DialContext(ctx, "tcp", target.Address)
+	conn, err := pool.open(ctx, target.Address, patience)
 	if err != nil {
 		return nil, classify(target.Address, err)
 	}

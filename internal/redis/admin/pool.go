@@ -51,7 +51,9 @@ func Address(ip string) string { return net.JoinHostPort(ip, strconv.Itoa(redis.
 type Pool struct {
 	// Leads confirms live that this process may still act; nil if there is no
 	// other that could. It is asked once on each new connection.
-	Leads   func(context.Context) error
+	Leads func(context.Context) error
+	// Dial opens each connection; nil for TCP. A test counts and cuts what is sent.
+	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	changed func(Key)
 	mu      sync.Mutex
 	pods    map[cluster]map[Key]*pod
@@ -78,6 +80,16 @@ type pod struct {
 // from what was last read.
 func NewPool(changed func(Key)) *Pool {
 	return &Pool{changed: changed, pods: map[cluster]map[Key]*pod{}}
+}
+
+// open opens a connection within the patience.
+func (p *Pool) open(ctx context.Context, address string, patience time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(patience, dialTimeout))
+	defer cancel()
+	if p.Dial != nil {
+		return p.Dial(ctx, "tcp", address)
+	}
+	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 }
 
 // pod returns what is known of a pod. The caller holds the lock.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,13 +36,15 @@ type Nodes struct {
 
 	mu      sync.Mutex
 	servers map[types.UID]*redisserver.Server
+	// asked is when the process of a pod was asked to end.
+	asked map[types.UID]time.Time
 }
 
 // Start runs pods in the namespace until the test ends.
 func Start(t *testing.T, c client.WithWatch, namespace, flavour string) *Nodes {
 	t.Helper()
 	redisserver.Binary(t, flavour)
-	n := &Nodes{client: c, namespace: namespace, flavour: flavour, t: t, servers: map[types.UID]*redisserver.Server{}}
+	n := &Nodes{client: c, namespace: namespace, flavour: flavour, t: t, servers: map[types.UID]*redisserver.Server{}, asked: map[types.UID]time.Time{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -101,6 +104,10 @@ func (n *Nodes) pass(ctx context.Context) {
 		if !set.DeletionTimestamp.IsZero() {
 			continue
 		}
+		if set.Status.ObservedGeneration != set.Generation {
+			set.Status.ObservedGeneration = set.Generation
+			_ = n.client.Status().Update(ctx, set) // Tried again in the next round.
+		}
 		for ordinal := range int(ptr.Deref(set.Spec.Replicas, 1)) {
 			name := fmt.Sprintf("%s-%d", set.Name, ordinal)
 			wanted[name] = true
@@ -111,8 +118,10 @@ func (n *Nodes) pass(ctx context.Context) {
 	}
 	for name, pod := range alive {
 		switch {
-		case !pod.DeletionTimestamp.IsZero() || !wanted[name]:
+		case !pod.DeletionTimestamp.IsZero():
 			n.stop(ctx, pod)
+		case !wanted[name]:
+			_ = n.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}) // Tried again.
 		case pod.Status.PodIP == "":
 			n.run(ctx, pod)
 		}
@@ -181,13 +190,30 @@ func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) {
 	_ = n.client.Status().Update(ctx, pod) // Tried again in the next round.
 }
 
-// stop ends the pod's process and then the pod.
+// endTimeout is how long a process may take to end before it is killed.
+const endTimeout = 5 * time.Second
+
+// stop asks the pod's process to end, without the delay of preStop, and lets the pod go
+// once it has.
 func (n *Nodes) stop(ctx context.Context, pod *corev1.Pod) {
-	n.mu.Lock()
-	server := n.servers[pod.UID]
-	n.mu.Unlock()
-	if server != nil {
-		server.Kill()
+	if server := n.Server(pod.UID); server != nil && !n.ended(pod.UID, server) {
+		return
 	}
 	_ = n.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}) // Tried again.
+}
+
+func (n *Nodes) ended(uid types.UID, server *redisserver.Server) bool {
+	select {
+	case <-server.Exited():
+		return true
+	default:
+	}
+	switch asked := n.asked[uid]; {
+	case asked.IsZero():
+		n.asked[uid] = time.Now()
+		server.Signal(syscall.SIGTERM)
+	case time.Since(asked) > endTimeout:
+		server.Kill()
+	}
+	return false
 }

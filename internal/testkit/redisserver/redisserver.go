@@ -67,6 +67,12 @@ func WhileLoading() Option { return func(s *Server) { s.loading = true } }
 // next makes the loopback addresses of one test process distinct.
 var next atomic.Uint32
 
+// address is the n-th of a process. The first few hundred of two processes that run
+// at the same time differ.
+func address(process, n int) string {
+	return fmt.Sprintf("127.%d.%d.%d", 1+process%200, (process/200+n/250)%250, 1+n%250)
+}
+
 // EnvRoots names the root directories of the servers, separated by colons.
 const EnvRoots = "REDIS_ROOTS"
 
@@ -132,7 +138,7 @@ func StartFiles(t testing.TB, flavour string, in Files, options ...Option) *Serv
 	t.Helper()
 	dir := t.TempDir()
 	s := &Server{
-		IP:     fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%200, (os.Getpid()/200)%250, 1+next.Add(1)%250),
+		IP:     address(os.Getpid(), int(next.Add(1))),
 		Dir:    dir,
 		Data:   filepath.Join(dir, "data"),
 		t:      t,
