@@ -85,7 +85,7 @@ func normalised(ctx context.Context, c client.Client, namespace string, cluster 
 	rename := strings.NewReplacer(names...)
 	var texts []string
 	for i := range all {
-		text, err := json.MarshalIndent(strip(&all[i]), "", "  ")
+		text, err := json.MarshalIndent(strip(&all[i], rename), "", "  ")
 		if err != nil {
 			return "", err
 		}
@@ -95,7 +95,7 @@ func normalised(ctx context.Context, c client.Client, namespace string, cluster 
 	return strings.Join(texts, "\n"), nil
 }
 
-func strip(object *unstructured.Unstructured) map[string]any {
+func strip(object *unstructured.Unstructured, rename *strings.Replacer) map[string]any {
 	content := object.Object
 	for _, path := range volatile {
 		unstructured.RemoveNestedField(content, path...)
@@ -120,7 +120,7 @@ func strip(object *unstructured.Unstructured) map[string]any {
 	if record, found, _ := unstructured.NestedMap(content, "status", "record"); found {
 		var holders []string
 		for _, h := range record["mayHold"].([]any) {
-			holders = append(holders, fmt.Sprint(h.(map[string]any)["pod"], " in sync: ", h.(map[string]any)["inSync"]))
+			holders = append(holders, fmt.Sprint(rename.Replace(h.(map[string]any)["pod"].(string)), " in sync: ", h.(map[string]any)["inSync"]))
 		}
 		slices.Sort(holders)
 		record["mayHold"] = fmt.Sprint(holders)
