@@ -157,7 +157,7 @@ func (l *lane) run(w workload, k int, how end) bool {
 		if time.Now().After(deadline) {
 			l.t.Fatalf("%s, at write %d %s (reached: %t): not within %s: %v", w.name, k, how, life.reached(), settleTimeout, err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond)
 	}
 	reached := life.reached()
 	life.arm(0, how)

@@ -24,8 +24,12 @@ import (
 	"seang.org/operator/internal/testkit/redisserver"
 )
 
-// interval is how often the stand-in looks at the API server.
-const interval = 20 * time.Millisecond
+// The stand-in looks at the API server at each event, and while something is under way
+// or failed, of which no event tells.
+const (
+	retryInterval = 20 * time.Millisecond
+	idleInterval  = time.Second
+)
 
 // Nodes runs the pods of one namespace.
 type Nodes struct {
@@ -46,19 +50,44 @@ func Start(t *testing.T, c client.WithWatch, namespace, flavour string) *Nodes {
 	redisserver.Binary(t, flavour)
 	n := &Nodes{client: c, namespace: namespace, flavour: flavour, t: t, servers: map[types.UID]*redisserver.Server{}, asked: map[types.UID]time.Time{}}
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			n.pass(ctx)
+	changed := make(chan struct{}, 1)
+	var running sync.WaitGroup
+	running.Go(func() { n.work(ctx, changed) })
+	for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &corev1.PodList{}} {
+		running.Go(func() { n.watch(ctx, list, changed) })
+	}
+	t.Cleanup(func() { cancel(); running.Wait(); n.killAll() })
+	return n
+}
+
+func (n *Nodes) work(ctx context.Context, changed <-chan struct{}) {
+	for ctx.Err() == nil {
+		next := idleInterval
+		if !n.pass(ctx) {
+			next = retryInterval
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-time.After(next):
+		}
+	}
+}
+
+// watch tells of changes until the context ends.
+func (n *Nodes) watch(ctx context.Context, list client.ObjectList, changed chan<- struct{}) {
+	for ctx.Err() == nil {
+		watcher, err := n.client.Watch(ctx, list, client.InNamespace(n.namespace))
+		if err != nil {
+			continue
+		}
+		for range watcher.ResultChan() {
 			select {
-			case <-ctx.Done():
-			case <-time.After(interval):
+			case changed <- struct{}{}:
+			default: // A look is due already.
 			}
 		}
-	}()
-	t.Cleanup(func() { cancel(); <-done; n.killAll() })
-	return n
+	}
 }
 
 func (n *Nodes) killAll() {
@@ -84,60 +113,67 @@ func (n *Nodes) Restart(uid types.UID) {
 	server.Run(n.t)
 }
 
-// pass does one round of what the controllers of Kubernetes would do. A
-// conflict is tried again in the next.
-func (n *Nodes) pass(ctx context.Context) {
+// pass does one round of what the controllers of Kubernetes would do, and returns
+// whether nothing is left to do.
+func (n *Nodes) pass(ctx context.Context) bool {
 	sets := &appsv1.StatefulSetList{}
 	pods := &corev1.PodList{}
 	for _, list := range []client.ObjectList{sets, pods} {
 		if err := n.client.List(ctx, list, client.InNamespace(n.namespace)); err != nil {
-			return
+			return false
 		}
 	}
 	alive := map[string]*corev1.Pod{}
 	for i := range pods.Items {
 		alive[pods.Items[i].Name] = &pods.Items[i]
 	}
+	done := true
 	wanted := map[string]bool{}
 	for i := range sets.Items {
 		set := &sets.Items[i]
 		if !set.DeletionTimestamp.IsZero() {
 			continue
 		}
-		if set.Status.ObservedGeneration != set.Generation {
-			set.Status.ObservedGeneration = set.Generation
-			_ = n.client.Status().Update(ctx, set) // Tried again in the next round.
-		}
+		done = n.observed(ctx, set) && done
 		for ordinal := range int(ptr.Deref(set.Spec.Replicas, 1)) {
 			name := fmt.Sprintf("%s-%d", set.Name, ordinal)
 			wanted[name] = true
 			if alive[name] == nil {
-				n.create(ctx, set, name)
+				done = n.create(ctx, set, name) && done
 			}
 		}
 	}
 	for name, pod := range alive {
 		switch {
 		case !pod.DeletionTimestamp.IsZero():
-			n.stop(ctx, pod)
+			done = n.stop(ctx, pod) && done
 		case !wanted[name]:
-			_ = n.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}) // Tried again.
+			done = n.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}) == nil && done
 		case pod.Status.PodIP == "":
-			n.run(ctx, pod)
+			done = n.run(ctx, pod) && done
 		}
 	}
+	return done
 }
 
-func (n *Nodes) create(ctx context.Context, set *appsv1.StatefulSet, name string) {
+// observed notes in the status that the StatefulSet was seen.
+func (n *Nodes) observed(ctx context.Context, set *appsv1.StatefulSet) bool {
+	if set.Status.ObservedGeneration == set.Generation {
+		return true
+	}
+	set.Status.ObservedGeneration = set.Generation
+	return n.client.Status().Update(ctx, set) == nil
+}
+
+func (n *Nodes) create(ctx context.Context, set *appsv1.StatefulSet, name string) bool {
 	for _, template := range set.Spec.VolumeClaimTemplates {
 		claim := template.DeepCopy()
 		claim.Name, claim.Namespace = template.Name+"-"+name, n.namespace
 		if err := n.client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
-			return
+			return false
 		}
 	}
-	pod := Pod(set, name)
-	_ = n.client.Create(ctx, pod) // Tried again in the next round.
+	return n.client.Create(ctx, Pod(set, name)) == nil
 }
 
 // Pod is what the StatefulSet controller makes of a template; it is on a node.
@@ -165,16 +201,16 @@ func Running(pod *corev1.Pod, ip string) corev1.PodStatus {
 }
 
 // run starts the pod's process with the files that the pod mounts.
-func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) {
+func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) bool {
 	cluster, _ := naming.ClusterOf(pod.Name)
 	config, secret := &corev1.ConfigMap{}, &corev1.Secret{}
 	key := client.ObjectKey{Namespace: n.namespace, Name: naming.ConfigMap(cluster)}
 	if n.client.Get(ctx, key, config) != nil {
-		return
+		return false
 	}
 	key.Name = naming.SystemSecret(cluster)
 	if n.client.Get(ctx, key, secret) != nil {
-		return
+		return false
 	}
 	n.mu.Lock()
 	server := n.servers[pod.UID]
@@ -187,7 +223,7 @@ func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) {
 		n.mu.Unlock()
 	}
 	pod.Status = Running(pod, server.IP)
-	_ = n.client.Status().Update(ctx, pod) // Tried again in the next round.
+	return n.client.Status().Update(ctx, pod) == nil
 }
 
 // endTimeout is how long a process may take to end before it is killed.
@@ -195,11 +231,11 @@ const endTimeout = 5 * time.Second
 
 // stop asks the pod's process to end, without the delay of preStop, and lets the pod go
 // once it has.
-func (n *Nodes) stop(ctx context.Context, pod *corev1.Pod) {
+func (n *Nodes) stop(ctx context.Context, pod *corev1.Pod) bool {
 	if server := n.Server(pod.UID); server != nil && !n.ended(pod.UID, server) {
-		return
+		return false
 	}
-	_ = n.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}) // Tried again.
+	return n.client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}) == nil
 }
 
 func (n *Nodes) ended(uid types.UID, server *redisserver.Server) bool {
