@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -40,7 +40,9 @@ func TestACrashAfterAnyWriteChangesNothing(t *testing.T) {
 	server := apiserver.Get(t)
 	var group sync.WaitGroup
 	defer group.Wait()
-	for _, c := range lanes(os.Getenv("CRASH_ALL") != "") {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for _, c := range lanes(os.Getenv("CRASH_ALL") != "", rand.New(rand.NewPCG(seed, 0))) {
 		// Lanes mostly wait: more run at a time than there are processors.
 		group.Go(func() {
 			t.Run(c.name(), func(t *testing.T) {
@@ -360,21 +362,51 @@ func roll() workload {
 		}}
 }
 
-// lanes are the courses: of all of them, each write; or what fits into a minute.
-func lanes(all bool) []course {
+// lanes are the courses. Of all, each write, with and without volumes; else those of
+// which each write is cheap enough, and of the others some, which the seed chooses.
+func lanes(all bool, random *rand.Rand) []course {
 	var courses []course
-	add := func(c course, every int) {
-		for first := range every {
-			c.first, c.stride = first+1, every
+	// every adds a course that stops at each write, done by so many lanes.
+	every := func(c course, lanes int) {
+		for first := range lanes {
+			c.first, c.stride, c.workloads = first+1, lanes, workloads(c.what)
 			courses = append(courses, c)
 		}
 	}
-	add(course{what: "lifecycle", workloads: []workload{create(), remove(), collect()}, how: crash}, 3)
-	add(course{what: "switchover", workloads: []workload{switchover(1), switchover(0)}, how: crash, created: true}, 1)
-	add(course{what: "failover", workloads: []workload{failover()}, how: crash, created: true}, 1)
-	add(course{what: "scale", workloads: []workload{scale(2), switchover(2), scale(1)}, how: crash, created: true}, 1)
-	add(course{what: "config", workloads: []workload{configure("allkeys-lru"), configure("volatile-lru")}, how: crash, created: true}, 1)
-	add(course{what: "roll", workloads: []workload{roll()}, how: crash, created: true}, 3)
-	_ = all
-	return slices.Clip(courses)
+	some := func(c course, stride int) {
+		c.first, c.stride, c.workloads = 1+random.IntN(stride), stride, workloads(c.what)
+		courses = append(courses, c)
+	}
+	for _, how := range []end{crash, lost} {
+		for name, few := range map[string]bool{"lifecycle": false, "switchover": false, "failover": false, "roll": false, "scale": true, "config": true} {
+			c := course{what: name, how: how, created: name != "lifecycle"}
+			switch {
+			case all:
+				every(c, 3)
+			case how == lost:
+				some(c, 5)
+			case few:
+				some(c, 3)
+			default:
+				every(c, 3)
+			}
+		}
+	}
+	return courses
+}
+
+func workloads(course string) []workload {
+	switch course {
+	case "lifecycle":
+		return []workload{create(), remove(), collect()}
+	case "switchover":
+		return []workload{switchover(1), switchover(0)}
+	case "failover":
+		return []workload{failover()}
+	case "scale":
+		return []workload{scale(2), switchover(2), scale(1)}
+	case "config":
+		return []workload{configure("allkeys-lru"), configure("volatile-lru")}
+	}
+	return []workload{roll()}
 }
