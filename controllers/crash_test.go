@@ -383,6 +383,8 @@ func lanes(all bool, random *rand.Rand) []course {
 			switch {
 			case all:
 				every(c, 3)
+				c.persistent = true
+				every(c, 3)
 			case how == lost:
 				some(c, 5)
 			case few:

@@ -40,6 +40,8 @@ type Nodes struct {
 
 	mu      sync.Mutex
 	servers map[types.UID]*redisserver.Server
+	// volumes are the directories of volume claims.
+	volumes map[types.UID]string
 	// asked is when the process of a pod was asked to end.
 	asked map[types.UID]time.Time
 }
@@ -48,12 +50,12 @@ type Nodes struct {
 func Start(t *testing.T, c client.WithWatch, namespace, flavour string) *Nodes {
 	t.Helper()
 	redisserver.Binary(t, flavour)
-	n := &Nodes{client: c, namespace: namespace, flavour: flavour, t: t, servers: map[types.UID]*redisserver.Server{}, asked: map[types.UID]time.Time{}}
+	n := &Nodes{client: c, namespace: namespace, flavour: flavour, t: t, servers: map[types.UID]*redisserver.Server{}, volumes: map[types.UID]string{}, asked: map[types.UID]time.Time{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	changed := make(chan struct{}, 1)
 	var running sync.WaitGroup
 	running.Go(func() { n.work(ctx, changed) })
-	for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &corev1.PodList{}} {
+	for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &corev1.PodList{}, &corev1.PersistentVolumeClaimList{}} {
 		running.Go(func() { n.watch(ctx, list, changed) })
 	}
 	t.Cleanup(func() { cancel(); running.Wait(); n.killAll() })
@@ -118,7 +120,8 @@ func (n *Nodes) Restart(uid types.UID) {
 func (n *Nodes) pass(ctx context.Context) bool {
 	sets := &appsv1.StatefulSetList{}
 	pods := &corev1.PodList{}
-	for _, list := range []client.ObjectList{sets, pods} {
+	claims := &corev1.PersistentVolumeClaimList{}
+	for _, list := range []client.ObjectList{sets, pods, claims} {
 		if err := n.client.List(ctx, list, client.InNamespace(n.namespace)); err != nil {
 			return false
 		}
@@ -151,6 +154,13 @@ func (n *Nodes) pass(ctx context.Context) bool {
 			done = n.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}) == nil && done
 		case pod.Status.PodIP == "":
 			done = n.run(ctx, pod) && done
+		}
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if pod, _ := naming.ClaimedBy(claim.Name); !claim.DeletionTimestamp.IsZero() && alive[pod] == nil {
+			claim.Finalizers = nil
+			done = n.client.Update(ctx, claim) == nil && done
 		}
 	}
 	return done
@@ -212,18 +222,39 @@ func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) bool {
 	if n.client.Get(ctx, key, secret) != nil {
 		return false
 	}
-	n.mu.Lock()
-	server := n.servers[pod.UID]
-	n.mu.Unlock()
+	server := n.Server(pod.UID)
 	if server == nil {
+		volume, ok := n.volume(ctx, pod)
+		if !ok {
+			return false
+		}
 		server = redisserver.StartFiles(n.t, n.flavour, redisserver.Files{
-			Conf: config.Data[naming.KeyRedisConf], ACL: string(secret.Data[naming.KeyACL]), Replication: string(secret.Data[naming.KeyReplicationConf])})
+			Conf: config.Data[naming.KeyRedisConf], ACL: string(secret.Data[naming.KeyACL]), Replication: string(secret.Data[naming.KeyReplicationConf])}, volume...)
 		n.mu.Lock()
 		n.servers[pod.UID] = server
 		n.mu.Unlock()
 	}
 	pod.Status = Running(pod, server.IP)
 	return n.client.Status().Update(ctx, pod) == nil
+}
+
+// volume is the data directory of a pod that has a volume claim: one for each claim.
+func (n *Nodes) volume(ctx context.Context, pod *corev1.Pod) ([]redisserver.Option, bool) {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim := &corev1.PersistentVolumeClaim{}
+		key := client.ObjectKey{Namespace: n.namespace, Name: volume.PersistentVolumeClaim.ClaimName}
+		if n.client.Get(ctx, key, claim) != nil || !claim.DeletionTimestamp.IsZero() {
+			return nil, false
+		}
+		if n.volumes[claim.UID] == "" {
+			n.volumes[claim.UID] = n.t.TempDir()
+		}
+		return []redisserver.Option{redisserver.OnVolumeAt(n.volumes[claim.UID])}, true
+	}
+	return nil, true
 }
 
 // endTimeout is how long a process may take to end before it is killed.

@@ -117,6 +117,11 @@ type Files struct{ Conf, ACL, Replication string }
 // OnVolume says that the data directory is a volume, as with persistence.
 func OnVolume() Option { return func(s *Server) { s.volume = true } }
 
+// OnVolumeAt is OnVolume with a data directory that outlives the server.
+func OnVolumeAt(dir string) Option {
+	return func(s *Server) { s.volume, s.Data = true, dir }
+}
+
 // Start starts a server of the flavour with the operator's own configuration
 // and users, waits until it accepts connections, and ends it with the test.
 func Start(t testing.TB, flavour string, in conf.Input, options ...Option) *Server {
