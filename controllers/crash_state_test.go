@@ -143,17 +143,22 @@ type writer struct {
 	client    client.Client
 	namespace string
 	password  string
+	interval  time.Duration
 
 	mu    sync.Mutex // held while a write is under way
 	next  int
 	acked []string
 }
 
-const writeInterval = 10 * time.Millisecond
+// How often a writer writes: where a primary hands over, so often that a write comes at
+// each moment of it.
+const (
+	writeInterval = 10 * time.Millisecond
+	fastInterval  = 200 * time.Microsecond
+)
 
-func write(t *testing.T, c client.Client, namespace, password string) *writer {
+func (w *writer) start(t *testing.T) {
 	t.Helper()
-	w := &writer{client: c, namespace: namespace, password: password}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -162,7 +167,6 @@ func write(t *testing.T, c client.Client, namespace, password string) *writer {
 		}
 	}()
 	t.Cleanup(func() { <-done })
-	return w
 }
 
 func (w *writer) connectAndWrite(ctx context.Context) {
@@ -181,7 +185,7 @@ func (w *writer) connectAndWrite(ctx context.Context) {
 	}
 	defer conn.Close()
 	for w.writeOne(ctx, conn) == nil {
-		time.Sleep(writeInterval)
+		time.Sleep(w.interval)
 	}
 }
 

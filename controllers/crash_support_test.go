@@ -42,11 +42,14 @@ var (
 // writes are counted: requests that change something on the API server, and commands
 // that change something on a Redis process.
 type life struct {
-	operator  *manager.Operator
-	cancel    context.CancelFunc
-	ended     chan error
-	died      chan struct{}
-	questions atomic.Int64 // INFO commands: each pass asks every member
+	operator *manager.Operator
+	cancel   context.CancelFunc
+	ended    chan error
+	died     chan struct{}
+	// questions are INFO commands: each pass asks every member.
+	questions atomic.Int64
+	// deletions are requests to delete something that were granted.
+	deletions atomic.Int64
 
 	mu     sync.Mutex
 	writes int
@@ -55,8 +58,9 @@ type life struct {
 	conns  map[*countedConn]struct{}
 }
 
-// live starts an operator on the namespace, with an empty memory.
-func live(t *testing.T, server *apiserver.Server, namespace string) *life {
+// live starts an operator on the namespace, with an empty memory. It reads through stale
+// if there is one.
+func live(t *testing.T, server *apiserver.Server, namespace string, stale *staleClient) *life {
 	t.Helper()
 	l := &life{ended: make(chan error, 1), died: make(chan struct{}), conns: map[*countedConn]struct{}{}}
 	config := rest.CopyConfig(server.Config)
@@ -66,6 +70,10 @@ func live(t *testing.T, server *apiserver.Server, namespace string) *life {
 		t.Fatalf("make the manager: %v", err)
 	}
 	l.operator.Reconciler.Members.Dial = l.dial
+	if stale != nil {
+		stale.Client = l.operator.Reconciler.Client
+		l.operator.Reconciler.Client = stale
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	l.cancel = cancel
 	go func() { l.ended <- l.operator.Start(ctx) }()
@@ -135,12 +143,18 @@ func (l *life) die() {
 	}
 }
 
+// wake asks for a pass.
+func (l *life) wake(cluster *v1alpha1.RedisCluster) func() {
+	object := cluster.DeepCopy()
+	return func() { l.operator.Reconciler.Wake <- event.TypedGenericEvent[*v1alpha1.RedisCluster]{Object: object} }
+}
+
 // idle makes passes and returns an error if one of them writes anything.
 func (l *life) idle(cluster *v1alpha1.RedisCluster, members int) error {
 	before := l.written()
 	for range idlePasses {
 		asked := l.questions.Load()
-		l.operator.Reconciler.Wake <- event.TypedGenericEvent[*v1alpha1.RedisCluster]{Object: cluster.DeepCopy()}
+		l.wake(cluster)()
 		for deadline := time.Now().Add(10 * time.Second); l.questions.Load() < asked+int64(members); time.Sleep(time.Millisecond) {
 			if l.dead() || time.Now().After(deadline) {
 				return errors.New("the operator makes no pass")
@@ -169,6 +183,9 @@ func (c *countedTransport) RoundTrip(request *http.Request) (*http.Response, err
 	response, err := c.next.RoundTrip(request)
 	if err != nil || !changesObjects(request) {
 		return response, err
+	}
+	if deletes(request, response) {
+		c.life.deletions.Add(1)
 	}
 	switch c.life.count() {
 	case crash:

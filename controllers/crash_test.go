@@ -33,16 +33,21 @@ type workload struct {
 	unplanned bool
 }
 
+// envAll, if not empty, makes these tests stop at every write of every course, with and
+// without volumes: some minutes.
+const envAll = "CRASH_ALL"
+
 // TestACrashAfterAnyWriteChangesNothing stops the operator after each of its writes, to
 // the API server or to Redis, in turn; another takes over, and the end is that of a run
 // without a crash. So it is where the answer of a write is lost and the operator goes on.
 func TestACrashAfterAnyWriteChangesNothing(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Get(t)
 	var group sync.WaitGroup
 	defer group.Wait()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	for _, c := range lanes(os.Getenv("CRASH_ALL") != "", rand.New(rand.NewPCG(seed, 0))) {
+	for _, c := range lanes(os.Getenv(envAll) != "", rand.New(rand.NewPCG(seed, 0))) {
 		// Lanes mostly wait: more run at a time than there are processors.
 		group.Go(func() {
 			t.Run(c.name(), func(t *testing.T) {
@@ -64,6 +69,8 @@ type course struct {
 	persistent    bool
 	first, stride int
 	created       bool
+	// stale is what its operator reads through, if not nil.
+	stale *staleClient
 }
 
 func (c course) name() string {
@@ -97,7 +104,7 @@ func newLane(t *testing.T, server *apiserver.Server, c course) *lane {
 	showLog(t, namespace)
 	l := &lane{t: t, server: server, client: server.Client, namespace: namespace,
 		nodes: nodes.Start(t, server.Client, namespace, "redis-7.0"), wanted: cluster(namespace, 1, c.persistent), reference: map[string]string{}}
-	l.life = live(t, server, namespace)
+	l.life = live(t, server, namespace, c.stale)
 	if c.created {
 		l.run(create(), 0, crash)
 		secret := &corev1.Secret{}
@@ -105,7 +112,11 @@ func newLane(t *testing.T, server *apiserver.Server, c course) *lane {
 			t.Fatal(err)
 		}
 		l.password = string(secret.Data[naming.KeyPassword])
-		l.writer = write(t, l.client, namespace, l.password)
+		l.writer = &writer{client: l.client, namespace: namespace, password: l.password, interval: writeInterval}
+		if c.what == "switchover" {
+			l.writer.interval = fastInterval
+		}
+		l.writer.start(t)
 	}
 	return l
 }
@@ -150,7 +161,7 @@ func (l *lane) run(w workload, k int, how end) bool {
 	deadline := time.Now().Add(settleTimeout)
 	for {
 		if l.life.dead() {
-			l.life = live(l.t, l.server, l.namespace)
+			l.life = live(l.t, l.server, l.namespace, nil)
 		}
 		err := l.settled(w)
 		if err == nil {
