@@ -16,8 +16,8 @@ import (
 // never the only ground for keeping data: a restarted operator works without
 // it, and waits where it would have known.
 type memory struct {
-	// written is the RedisCluster as of our last write; the cache may be behind.
-	written *v1alpha1.RedisCluster
+	// known is the newest RedisCluster that was read or written; the cache may be behind.
+	known *v1alpha1.RedisCluster
 	// children as they were written last.
 	children kube.Writes
 	// service is the pod that the primary Service was made to select at
@@ -67,23 +67,18 @@ type podMemory struct {
 	config, defaults map[string]string
 }
 
-// newest returns the RedisCluster as read, with the status of our last write if
-// the cache does not have it yet.
+// newest returns the RedisCluster as read or, if that is older, as it was read or
+// written before: the cache may be behind our last write, and events that come again
+// must not bring an earlier spec back, for which pods would be replaced.
 func (m *memory) newest(read *v1alpha1.RedisCluster) *v1alpha1.RedisCluster {
-	read = read.DeepCopy()
-	if m.written == nil || m.written.UID != read.UID || !kube.Older(read.ResourceVersion, m.written.ResourceVersion) {
-		m.written = nil
-		return read
+	if m.known == nil || kube.Older(m.known.ResourceVersion, read.ResourceVersion) {
+		m.known = read.DeepCopy()
 	}
-	read.Status = *m.written.Status.DeepCopy()
-	read.Finalizers = m.written.Finalizers
-	read.Annotations = m.written.Annotations
-	read.ResourceVersion = m.written.ResourceVersion
-	return read
+	return m.known.DeepCopy()
 }
 
 // wrote remembers a write of ours.
-func (m *memory) wrote(cluster *v1alpha1.RedisCluster) { m.written = cluster.DeepCopy() }
+func (m *memory) wrote(cluster *v1alpha1.RedisCluster) { m.known = cluster.DeepCopy() }
 
 func (m *memory) pod(uid types.UID) *podMemory {
 	p := m.pods[uid]

@@ -68,7 +68,7 @@ func (r *RedisClusterReconciler) Reconcile(ctx context.Context, request ctrl.Req
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := r.newScope(cluster)
-	if !cluster.DeletionTimestamp.IsZero() {
+	if !s.cluster.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, r.finalize(ctx, s)
 	}
 	err := r.pass(ctx, s)
