@@ -103,8 +103,8 @@ test-unit: ## tests that need nothing but Go
 test-redis: ## tests against real Redis and Valkey servers
 	@export REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(call each,.,$(GOTEST) $$($(call using,redisserver)))
 
-test-api: bin/cluster ## tests against a real API server
-	@export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes); $(call each,.,$(GOTEST) $$($(call using,apiserver)))
+test-api: bin/cluster ## tests against a real API server, some with real Redis servers
+	@export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(call each,.,$(GOTEST) $$($(call using,apiserver)))
 
 test-cluster: ## tests of the embedded Kubernetes and of the images
 	@$(call each,test/cluster test/images,$(GOTEST) ./...)
