@@ -276,6 +276,8 @@ func lanes(all bool, random *rand.Rand) []course {
 				some(c, 8)
 			case name == "scale", name == "config":
 				some(c, 6)
+			case name == "roll": // Each takes the longest.
+				every(c, 5)
 			default:
 				every(c, 3)
 			}
