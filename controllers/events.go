@@ -3,6 +3,7 @@ package controllers
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,11 +14,22 @@ import (
 
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// noteLimit is the most that the API server takes as the text of an Event.
+const noteLimit = 1024
+
+// event sends an Event about the RedisCluster. What is too long for one is cut: the
+// condition has all of it.
+func (r *RedisClusterReconciler) event(cluster *v1alpha1.RedisCluster, kind, reason, action, message string) {
+	if len(message) > noteLimit {
+		const more = "…"
+		message = strings.ToValidUTF8(message[:noteLimit-len(more)], "") + more
+	}
+	r.Recorder.Eventf(cluster, nil, kind, reason, action, "%s", message)
+}
+
 // announce sends one Event for each transition between two statuses.
 func (r *RedisClusterReconciler) announce(s *scope, before, written *v1alpha1.RedisCluster, after v1alpha1.RedisClusterStatus) {
-	send := func(kind, reason, action, message string) {
-		r.Recorder.Eventf(written, nil, kind, reason, action, "%s", message)
-	}
+	send := func(kind, reason, action, message string) { r.event(written, kind, reason, action, message) }
 	if from, to := s.firstRecord, after.Record; to != nil && (from == nil || from.Epoch < to.Epoch) {
 		message := fmt.Sprintf("%s is the primary of epoch %d", to.Primary.Pod, to.Epoch)
 		if from != nil {

@@ -170,7 +170,7 @@ func (r *RedisClusterReconciler) keepAside(ctx context.Context, s *scope, step p
 	}
 	p := s.memory.pod(step.Member.PodUID)
 	if p.keptAside.IsZero() {
-		r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, eventKeptAside, "KeepAside", "%s: saved in %s of its volume", step.Reason(), naming.FileAside)
+		r.event(s.cluster, corev1.EventTypeWarning, eventKeptAside, "KeepAside", fmt.Sprintf("%s: saved in %s of its volume", step.Reason(), naming.FileAside))
 	}
 	p.keptAside = s.now
 	return nil

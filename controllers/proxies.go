@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// How kube-proxy follows a change of a Service: after about a tenth of a second
-// (measured: 115 to 231 ms), but not within a second after it followed another (its
-// minSyncPeriod).
+// How kube-proxy follows a change of a Service: a second after it began to follow the
+// one before (its minSyncPeriod) at the earliest, and then within about half a second
+// (measured: 108 to 483 ms).
 const (
-	proxyLatency  = 250 * time.Millisecond
 	proxyInterval = time.Second
-	proxyIdle     = proxyInterval + 2*proxyLatency
+	proxyLatency  = 400 * time.Millisecond
 )
 
-// proxies is what is known of kube-proxy: when it had something to follow, and when it
-// has followed.
+// proxies is what is known of kube-proxy: which endpoints it has to follow, and when it
+// began to, or will.
 type proxies struct {
-	endpoints    string
-	changed, due time.Time
+	endpoints string
+	began     time.Time
 }
 
 // note takes down what the Services of the cluster lead to.
@@ -27,20 +26,23 @@ func (p *proxies) note(now time.Time, endpoints string) {
 	if p.endpoints == endpoints {
 		return
 	}
-	p.due = now.Add(proxyLatency)
-	if !p.idle(now) {
-		p.due = p.due.Add(proxyInterval)
+	p.endpoints = endpoints
+	if next := p.began.Add(proxyInterval); next.After(now) {
+		p.began = next
+	} else {
+		p.began = now
 	}
-	p.endpoints, p.changed = endpoints, now
 }
 
-// idle says that kube-proxy can follow the next change at once. Before the first look
-// nothing is known.
+// idle says that kube-proxy can follow the next change at once.
 func (p *proxies) idle(now time.Time) bool {
-	return !p.changed.IsZero() && now.Sub(p.changed) >= proxyIdle
+	return now.Sub(p.began) >= proxyInterval+proxyLatency
 }
 
-func (p *proxies) followed(now time.Time) bool { return !now.Before(p.due) }
+// followed says that kube-proxy had the time to follow the last change.
+func (p *proxies) followed(now time.Time) bool {
+	return now.Sub(p.began) >= proxyLatency
+}
 
 // endpoints is all that the Services of the cluster lead to.
 func (s *scope) endpoints() string {

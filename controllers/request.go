@@ -34,9 +34,9 @@ func (r *RedisClusterReconciler) reconcileRequests(ctx context.Context, s *scope
 		logf.FromContext(ctx).Info("request answered", "request", string(answer.Request), "done", answer.Done, "answer", answer.Message)
 		switch {
 		case !answer.Done:
-			r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, request.refused, string(answer.Request), "%s", answer.Message)
+			r.event(s.cluster, corev1.EventTypeWarning, request.refused, string(answer.Request), answer.Message)
 		case answer.Request == plan.RequestAcceptDataLoss:
-			r.Recorder.Eventf(s.cluster, nil, corev1.EventTypeWarning, eventDataLossAccepted, string(answer.Request), "%s", answer.Message)
+			r.event(s.cluster, corev1.EventTypeWarning, eventDataLossAccepted, string(answer.Request), answer.Message)
 		}
 	}
 	return nil

@@ -59,7 +59,19 @@ func containerTrouble(pod *corev1.Pod, container corev1.ContainerStatus) plan.Wa
 // two tries, so that the status does not flicker.
 func failing(pod *corev1.Pod, ended *corev1.ContainerStateTerminated) plan.Wait {
 	return plan.Wait{Reason: v1alpha1.ReasonPodFailing,
-		Message: fmt.Sprintf("%s does not run: exit code %d: %s", pod.Name, ended.ExitCode, strings.TrimSpace(ended.Message))}
+		Message: fmt.Sprintf("%s does not run: exit code %d: %s", pod.Name, ended.ExitCode, lastWords(ended.Message))}
+}
+
+// lastWordsLimit bounds what is quoted of a container's log: it is at the end that a
+// process says why it ends.
+const lastWordsLimit = 300
+
+func lastWords(log string) string {
+	log = strings.TrimSpace(log)
+	if len(log) <= lastWordsLimit {
+		return log
+	}
+	return "…" + strings.ToValidUTF8(log[len(log)-lastWordsLimit:], "")
 }
 
 func lastEnd(container corev1.ContainerStatus) *corev1.ContainerStateTerminated {

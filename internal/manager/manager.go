@@ -28,11 +28,12 @@ import (
 	"seang.org/operator/internal/naming"
 )
 
-// Leader election: a crashed leader is replaced within leaseDuration.
+// Leader election: a crashed leader is replaced within leaseDuration and a retry, and
+// must have acted on a dead primary within 5 s.
 const (
-	leaseDuration = 4 * time.Second
-	renewDeadline = 3 * time.Second
-	retryPeriod   = 500 * time.Millisecond
+	leaseDuration = 3500 * time.Millisecond
+	renewDeadline = 2500 * time.Millisecond
+	retryPeriod   = 400 * time.Millisecond
 )
 
 // Scheme knows every kind that the operator reads or writes.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"go.uber.org/zap/zapcore"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"seang.org/operator/internal/naming"
@@ -39,7 +40,7 @@ const fallbackImage = "docker.io/library/redis:8.0"
 // ParseFlags reads the flags and the environment. WATCH_NAMESPACE holds
 // namespaces by commas, as OLM sets it.
 func ParseFlags(args []string) (Options, error) {
-	o := Options{DefaultImage: os.Getenv(naming.EnvDefaultImage)}
+	o := Options{DefaultImage: os.Getenv(naming.EnvDefaultImage), Log: zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}}
 	if o.DefaultImage == "" {
 		o.DefaultImage = fallbackImage
 	}
