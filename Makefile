@@ -114,6 +114,26 @@ test-e2e: bin/cluster ## tests of the operator on a real Kubernetes, removed aft
 	@$(if $(KUBECONFIG),,trap '$(CLUSTER) down' EXIT;) $(MAKE) deploy CLUSTER_NAME=$(CLUSTER_NAME); \
 	$(call each,.,$(GOTEST) -count 1 $(if $(in-cluster),-exec '$(in-cluster)') ./test/e2e/...)
 
+##@ Campaigns: hours, not minutes
+
+N         ?= 10
+SEED      ?= 1
+SCHEDULES ?= 3000000
+REPORTS   ?= $(CURDIR)/reports
+
+chaos: CLUSTER_NAME := chaos
+chaos: bin/cluster ## all end-to-end tests N times, in another order each: N=10 SEED=1 REPORTS=directory
+	@mkdir -p $(REPORTS); $(if $(KUBECONFIG),,trap '$(CLUSTER) down' EXIT;) $(MAKE) deploy CLUSTER_NAME=$(CLUSTER_NAME); failed=0; \
+	for i in $$(seq $(N)); do seed=$$(( $(SEED) + i - 1 )); \
+	  go test -timeout 0 -count 1 $(if $(in-cluster),-exec '$(in-cluster)') ./test/e2e -args -ginkgo.randomize-all -ginkgo.seed=$$seed \
+	    -ginkgo.json-report=$(REPORTS)/chaos-$$seed.json || failed=$$(( failed + 1 )); \
+	done; echo "$$failed of $(N) rounds failed; their reports, with a timeline of each test: $(REPORTS)"; [ $$failed = 0 ]
+
+soak: bin/cluster ## the simulation SCHEDULES times, and a crash of the operator after each of its writes, without a sample
+	@go test -count 1 -timeout 0 ./internal/testkit/simulation -run TestNoSchedule -schedules $(SCHEDULES) -v
+	@export CRASH_ALL=1 KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); \
+	go test -count 1 -timeout 0 ./controllers
+
 ##@ Benchmarks
 
 ONLY ?=

@@ -143,6 +143,9 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 	},
 		Entry("by kill -9 of its Redis", false, func(_ context.Context, pod *corev1.Pod) error { return kubeapi.Kill(pod, "redis-server") }, SpecTimeout(specTimeout)),
 		Entry("by deletion of its pod, which is planned", true, func(ctx context.Context, pod *corev1.Pod) error { return api.Delete(ctx, pod) }, SpecTimeout(specTimeout)),
+		Entry("by eviction, as a drain does, which is planned", true, func(ctx context.Context, pod *corev1.Pod) error {
+			return api.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+		}, SpecTimeout(specTimeout)),
 		Entry("by forced deletion of its pod", false, func(ctx context.Context, pod *corev1.Pod) error {
 			return api.Delete(ctx, pod, client.GracePeriodSeconds(0))
 		}, SpecTimeout(specTimeout)),
@@ -203,6 +206,25 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 		c.awaitReady(ctx, startTimeout)
 		verify(ctx, o, true)
 	}, SpecTimeout(2*specTimeout))
+
+	It("with strict durability, refuses writes while it has no replica", func(ctx SpecContext) {
+		c.change(ctx, func(r *v1alpha1.RedisCluster) {
+			r.Spec.Replicas = 2
+			r.Spec.Durability = &v1alpha1.DurabilitySpec{Mode: v1alpha1.DurabilityStrict}
+		})
+		now := c.awaitReady(ctx, startTimeout)
+		for _, name := range now.Status.InSyncReplicas {
+			Expect(api.Delete(ctx, c.pod(ctx, name))).To(Succeed())
+		}
+		Eventually(func() error {
+			_, err := oracle.Do(ctx, c.primary(ctx), "SET", "alone", "1")
+			return err
+		}, noticeTimeout, "50ms").Should(MatchError(ContainSubstring("NOREPLICAS")))
+		c.awaitReady(ctx, startTimeout)
+		Expect(oracle.Do(ctx, c.primary(ctx), "SET", "alone", "1")).To(Equal("OK"))
+		c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec.Replicas, r.Spec.Durability = 1, nil })
+		c.awaitReady(ctx, startTimeout)
+	}, SpecTimeout(specTimeout))
 
 	It("takes a configuration live, and takes it back", func(ctx SpecContext) {
 		before := c.containers(ctx)

@@ -46,7 +46,7 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 		Expect(oracle.Do(ctx, c.primary(ctx), "SET", "key", "value")).To(Equal("OK"))
 	}, SpecTimeout(specTimeout))
 
-	It("survives kill -9 of its primary", func(ctx SpecContext) {
+	It("survives kill -9 of its primary, whose data is kept aside", func(ctx SpecContext) {
 		o := c.write(ctx)
 		old := c.primaryPod(ctx)
 		epoch := c.get(ctx).Status.Record.Epoch
@@ -56,6 +56,8 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 		})
 		c.awaitReady(ctx, startTimeout)
 		verify(ctx, o, false)
+		By("keeping what the old primary alone may have had")
+		c.expectEvent(ctx, "DataKeptAside")
 	}, SpecTimeout(specTimeout))
 
 	It("has its data after all pods were deleted at once", func(ctx SpecContext) {
