@@ -52,7 +52,8 @@ func settle(t *testing.T, primary, replica string) pair {
 		}
 	}
 	deadline := time.Now().Add(20 * time.Second)
-	for !info(t, p.replica).LinkUp || len(info(t, p.primary).Replicas) == 0 {
+	// A server that sent a copy saves for a moment longer.
+	for !info(t, p.replica).LinkUp || len(info(t, p.primary).Replicas) == 0 || info(t, p.primary).Saving {
 		if err := p.primary.RequestAcks(t.Context()); err != nil {
 			t.Fatal(err)
 		}
