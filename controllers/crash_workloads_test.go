@@ -79,6 +79,11 @@ func switchover(to int) workload {
 		begin: func(l *lane) { l.annotate(naming.AnnotationSwitchoverTo, target) },
 		done: func(l *lane, _ map[string]*corev1.Pod) error {
 			_, asked := l.cluster.Annotations[naming.AnnotationSwitchoverTo]
+			if !asked && l.cluster.Status.Primary != target {
+				// Refused, by an operator that saw the target as it was before: a person
+				// asks again.
+				l.annotate(naming.AnnotationSwitchoverTo, target)
+			}
 			return pending(asked || l.cluster.Status.Primary != target, "asked: %t, primary %s", asked, l.cluster.Status.Primary)
 		}}
 }

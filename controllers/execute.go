@@ -210,6 +210,12 @@ func (r *RedisClusterReconciler) switchover(ctx context.Context, s *scope, step 
 			return err
 		}
 	}
+	if r.Leads != nil {
+		// From the demotion to the promotion nobody else may act (safety rule 12).
+		if err := r.Leads(ctx, switchoverPause); err != nil {
+			return fmt.Errorf("%w: %w", admin.ErrNotLeading, err)
+		}
+	}
 	if err := from.PauseWrites(ctx, switchoverPause); err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ type RedisClusterReconciler struct {
 	Clock clock.PassiveClock
 	// DefaultImage is used where spec.image is not set.
 	DefaultImage string
-	// Leads confirms live that this process may still act; nil if there is no
-	// other.
-	Leads func(context.Context) error
+	// Leads confirms live that no other process can act for some time; nil if there
+	// is no other.
+	Leads func(ctx context.Context, left time.Duration) error
 
 	secrets  *secretReader
 	memories *memories

@@ -41,7 +41,9 @@ func (r *RedisClusterReconciler) SetupWithManager(ctx context.Context, mgr ctrl.
 	r.secrets = &secretReader{Reader: r.Live, clock: r.Clock, read: map[types.NamespacedName]secretRead{}}
 	r.Wake = make(chan event.TypedGenericEvent[*v1alpha1.RedisCluster], wakeBuffer)
 	r.Members = admin.NewPool(r.wake)
-	r.Members.Leads = r.Leads
+	if r.Leads != nil {
+		r.Members.Leads = func(ctx context.Context) error { return r.Leads(ctx, 0) }
+	}
 	for _, kind := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, indexCluster, clusterName); err != nil {
 			return fmt.Errorf("index %T by cluster: %w", kind, err)

@@ -74,7 +74,7 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (*Operator, error) {
 	}
 	warmUp := true
 	var lock resourcelock.Interface
-	var leads func(context.Context) error
+	var leads func(context.Context, time.Duration) error
 	if o.LeaderElect {
 		leadership, err := newLeadership(cfg, o)
 		if err != nil {
