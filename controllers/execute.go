@@ -204,17 +204,9 @@ const (
 // already names the new one. Whatever fails, one of the two ends as primary:
 // here, or by the next pass.
 func (r *RedisClusterReconciler) switchover(ctx context.Context, s *scope, step plan.Switchover) error {
-	var from, to *admin.Member
-	for id, member := range map[v1alpha1.MemberID]**admin.Member{step.From: &from, step.To: &to} {
-		if err := r.on(ctx, s, id, func(m *admin.Member) error { *member = m; return nil }); err != nil {
-			return err
-		}
-	}
-	if r.Leads != nil {
-		// From the demotion to the promotion nobody else may act (safety rule 12).
-		if err := r.Leads(ctx, switchoverPause); err != nil {
-			return fmt.Errorf("%w: %w", admin.ErrNotLeading, err)
-		}
+	from, to, err := r.pair(ctx, s, step)
+	if err != nil {
+		return err
 	}
 	if err := from.PauseWrites(ctx, switchoverPause); err != nil {
 		return err
@@ -245,6 +237,23 @@ func (r *RedisClusterReconciler) switchover(ctx context.Context, s *scope, step 
 		}
 	}
 	return from.KillNormalClients(ctx)
+}
+
+// pair are the connections to both members of a switchover, once it is sure that
+// nobody else can act before it is over (safety rule 12).
+func (r *RedisClusterReconciler) pair(ctx context.Context, s *scope, step plan.Switchover) (from, to *admin.Member, err error) {
+	for id, member := range map[v1alpha1.MemberID]**admin.Member{step.From: &from, step.To: &to} {
+		if err := r.on(ctx, s, id, func(m *admin.Member) error { *member = m; return nil }); err != nil {
+			return nil, nil, err
+		}
+	}
+	if r.Leads == nil {
+		return from, to, nil
+	}
+	if err := r.Leads(ctx, switchoverPause); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", admin.ErrNotLeading, err)
+	}
+	return from, to, nil
 }
 
 // catchUp waits until the target has everything that the paused primary sent.
