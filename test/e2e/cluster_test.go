@@ -3,7 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,12 +90,23 @@ func describe(cluster *v1alpha1.RedisCluster) string {
 	return b.String()
 }
 
-// awaitReady waits until the whole current spec is in force.
+// awaitReady waits until the whole current spec is in force, and for kube-proxy, which
+// follows a Service up to a second and a half later: until then it refuses connections.
 func (c rediscluster) awaitReady(ctx context.Context, within time.Duration) *v1alpha1.RedisCluster {
 	GinkgoHelper()
-	return c.await(ctx, within, "Ready", func(now *v1alpha1.RedisCluster) bool {
+	now := c.await(ctx, within, "Ready", func(now *v1alpha1.RedisCluster) bool {
 		return conditionIs(now, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 	})
+	service := &corev1.Service{}
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: c.key.Namespace, Name: naming.PrimaryService(c.key.Name)}, service)).To(Succeed())
+	Eventually(func() error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(naming.PortRedis)))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}, "5s", "20ms").Should(Succeed(), "connect through %s", service.Name)
+	return now
 }
 
 // awaitFailover waits until a promotion after the epoch is done, and the status
