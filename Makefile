@@ -90,7 +90,7 @@ vuln: ## govulncheck of the operator, where its database can be reached
 ##@ Tests
 
 test: ## all tests: docs/testing.md
-	@$(STAGES) test-unit test-redis test-api test-cluster test-e2e
+	@$(STAGES) test-unit test-simulation test-redis test-api test-cluster test-e2e
 
 # Tests that need more than Go ask a package of internal/testkit for it, and skip
 # where it is not named in the environment, or with -short. The stages find them by
@@ -99,6 +99,9 @@ using = git grep -l --untracked 'internal/testkit/$(1)"' -- '*_test.go' | xargs 
 
 test-unit: ## tests that need nothing but Go
 	@$(call each,$(OWN),env -u KUBECONFIG $(GOTEST) -short ./...)
+
+test-simulation: ## the planner in 20,000 schedules of failures, and with each rule switched off
+	@$(call each,.,$(GOTEST) ./internal/testkit/simulation)
 
 test-redis: ## tests against real Redis and Valkey servers
 	@export REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(call each,.,$(GOTEST) $$($(call using,redisserver)))

@@ -19,6 +19,9 @@ const mutationSchedules = 20000
 // to break. InSync is not among them: what it keeps is writes that were acknowledged
 // and not confirmed, in an unplanned failover, for which there is no promise to break.
 func TestEachRuleIsNeeded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("searches for some ten seconds: run make test-simulation")
+	}
 	for name, rules := range map[string]Rules{
 		"NoRecordNoData: a record that is missing means a new cluster": {Facts: func(f *plan.Facts) {
 			if f.Silent() {
