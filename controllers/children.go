@@ -77,7 +77,7 @@ func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *sc
 		return nil
 	}
 	in := s.input()
-	in.Image, in.StorageSize, in.Template = s.image(), s.storageSize(), encoded(s.template())
+	in.Image, in.StorageSize, in.Template = s.image(), s.storageSize(), encoded(s.template)
 	if s.statefulSet != nil {
 		if have := ptr.Deref(s.statefulSet.Spec.Replicas, 1) - 1; have > in.Replicas && !s.decision.Removable {
 			s.wait(plan.Wait{Reason: v1alpha1.ReasonScaling, Poll: true, Message: "members are removed once those that stay are in sync"})

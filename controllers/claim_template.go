@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,7 @@ import (
 func (r *RedisClusterReconciler) reconcileClaimTemplate(ctx context.Context, s *scope, in resources.Input) (bool, error) {
 	set := s.statefulSet
 	if !set.DeletionTimestamp.IsZero() {
-		s.wait(plan.Wait{Reason: v1alpha1.ReasonConfiguring, Message: "the StatefulSet is replaced; its pods stay"})
+		s.awaitStatefulSet()
 		return false, nil
 	}
 	if sameClaims(set, in) || !metav1.IsControlledBy(set, s.cluster) {
@@ -44,8 +45,13 @@ func (r *RedisClusterReconciler) reconcileClaimTemplate(ctx context.Context, s *
 		return false, fmt.Errorf("delete the StatefulSet %s, without its pods, for one with other volume claims: %w", set.Name, err)
 	}
 	logf.FromContext(ctx).Info("StatefulSet deleted to be made anew, its pods stay", "reason", "its volume claim template changes")
-	s.wait(plan.Wait{Reason: v1alpha1.ReasonConfiguring, Message: "the StatefulSet is replaced; its pods stay"})
+	s.awaitStatefulSet()
 	return false, nil
+}
+
+// awaitStatefulSet waits for a StatefulSet that is deleted and made anew.
+func (s *scope) awaitStatefulSet() {
+	s.wait(plan.Wait{Reason: v1alpha1.ReasonConfiguring, Message: "the StatefulSet is replaced; its pods stay"})
 }
 
 // sameClaims says that the StatefulSet makes the volume claims that are wanted.
@@ -69,16 +75,9 @@ func claimSize(set *appsv1.StatefulSet) *resource.Quantity {
 // addsVolumes says that the StatefulSet gives its pods volumes that some do not
 // have yet. It fails to add them to those and gets no further, by ordinal, than
 // the first of them.
-func (s *scope) addsVolumes() bool {
-	if s.statefulSet == nil || len(s.statefulSet.Spec.VolumeClaimTemplates) == 0 {
-		return false
-	}
-	for _, pod := range s.pods {
-		if !onVolume(pod) {
-			return true
-		}
-	}
-	return false
+func (s *scope) addsVolumes(members []plan.Member) bool {
+	return s.statefulSet != nil && claimSize(s.statefulSet) != nil &&
+		slices.ContainsFunc(members, func(m plan.Member) bool { return m.PodUID != "" && !m.Persistent })
 }
 
 // onVolume says that the pod keeps its data on a volume that outlives it.

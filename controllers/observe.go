@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -33,16 +32,17 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	members := s.places()
 	s.facts = plan.Facts{
 		Now:         s.now,
 		Wanted:      s.wanted(),
-		Persistent:  s.persistent() || slices.ContainsFunc(slices.Collect(maps.Values(s.pods)), onVolume),
-		InOrder:     s.addsVolumes(),
+		Persistent:  s.persistent() || slices.ContainsFunc(members, func(m plan.Member) bool { return m.Persistent }),
+		InOrder:     s.addsVolumes(members),
 		MinReplicas: s.minReplicas(),
 		MoveTo:      s.cluster.Annotations[naming.AnnotationSwitchoverTo],
 		Accept:      s.cluster.Annotations[naming.AnnotationAcceptDataLoss],
 		Record:      s.record(claims),
-		Members:     s.places(),
+		Members:     members,
 		Gone:        map[types.UID]plan.Proof{},
 	}
 	if s.facts.Service, err = r.servicePod(ctx, s); err != nil {
@@ -131,13 +131,14 @@ func (s *scope) places() []plan.Member {
 			members = append(members, plan.Member{Pod: name, Ordinal: ordinal})
 		}
 	}
+	inForce := s.templateInForce()
 	for name, pod := range s.pods {
 		ordinal, _ := naming.Ordinal(s.cluster.Name, name)
 		members = append(members, plan.Member{
 			Pod: name, PodUID: pod.UID, Ordinal: ordinal, IP: pod.Status.PodIP,
 			Leaving: !pod.DeletionTimestamp.IsZero(), Role: pod.Labels[naming.LabelRole],
 			Killed:     pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= killGraceSeconds,
-			Outdated:   s.outdated(pod) && s.templateInForce(),
+			Outdated:   inForce && s.outdated(pod),
 			Persistent: onVolume(pod),
 			Trouble:    podTrouble(pod),
 		})

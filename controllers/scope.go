@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/api/v1alpha1"
@@ -28,6 +29,8 @@ type scope struct {
 	now     time.Time
 
 	defaultImage string
+	// template is what the pods are to be made from.
+	template map[string]string
 	// firstRecord is the record that the pass began with.
 	firstRecord *v1alpha1.Record
 
@@ -68,6 +71,8 @@ func (r *RedisClusterReconciler) newScope(cluster *v1alpha1.RedisCluster) *scope
 		now:     r.Clock.Now(),
 		limit:   cluster.Spec.MemoryLimit.Value(),
 
+		template: template(cluster),
+
 		defaultImage: r.DefaultImage,
 		firstRecord:  cluster.Status.Record,
 	}
@@ -77,8 +82,10 @@ func (s *scope) paused() bool {
 	return s.cluster.Annotations[naming.AnnotationPaused] == "true"
 }
 
-func (s *scope) persistent() bool {
-	return s.cluster.Spec.EnablePersistence != nil && *s.cluster.Spec.EnablePersistence
+func (s *scope) persistent() bool { return persistent(s.cluster) }
+
+func persistent(cluster *v1alpha1.RedisCluster) bool {
+	return ptr.Deref(cluster.Spec.EnablePersistence, false)
 }
 
 // minReplicas that must acknowledge for a write to be accepted, whatever happens; 0

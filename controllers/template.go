@@ -15,18 +15,18 @@ import (
 )
 
 // template returns, by the name of the field, the hash of each part of the
-// RedisCluster that can only change with a new pod. What the operator's version adds is not in
-// it: an upgrade of the operator replaces no pod.
-func (s *scope) template() map[string]string {
-	spec := s.cluster.Spec
+// RedisCluster that can only change with a new pod. What the operator's version adds is
+// not in it: an upgrade of the operator replaces no pod.
+func template(cluster *v1alpha1.RedisCluster) map[string]string {
+	spec := cluster.Spec
 	parts := map[string]any{
 		"image":             spec.Image,
-		"enablePersistence": s.persistent(),
+		"enablePersistence": persistent(cluster),
 		"scheduling":        spec.Scheduling,
 		"resources":         spec.Resources,
 		"podMetadata":       spec.PodMetadata,
 	}
-	if at := s.cluster.Annotations[naming.AnnotationRestartedAt]; at != "" {
+	if at := cluster.Annotations[naming.AnnotationRestartedAt]; at != "" {
 		parts["restartedAt"] = at
 	}
 	hashes := map[string]string{}
@@ -64,7 +64,7 @@ func templateOf(annotations map[string]string) map[string]string {
 // today. One that does not say what it was made from is left alone.
 func (s *scope) outdated(pod *corev1.Pod) bool {
 	have := templateOf(pod.Annotations)
-	return have != nil && !maps.Equal(have, s.template())
+	return have != nil && !maps.Equal(have, s.template)
 }
 
 // templateInForce says that a pod that is deleted now is made anew from the wanted
@@ -72,7 +72,7 @@ func (s *scope) outdated(pod *corev1.Pod) bool {
 func (s *scope) templateInForce() bool {
 	set := s.statefulSet
 	return set != nil && set.DeletionTimestamp.IsZero() && set.Status.ObservedGeneration == set.Generation &&
-		maps.Equal(templateOf(set.Spec.Template.Annotations), s.template())
+		maps.Equal(templateOf(set.Spec.Template.Annotations), s.template)
 }
 
 // image that the pods run: one that the operator chose stays until the user asks
@@ -114,8 +114,11 @@ func (s *scope) storageSize() resource.Quantity {
 // awaitRoll says that pods are still those of an older template, where the planner
 // could not see it: the StatefulSet has to get the new one first.
 func (s *scope) awaitRoll() {
+	if s.templateInForce() {
+		return
+	}
 	for _, pod := range s.pods {
-		if s.outdated(pod) && !s.templateInForce() {
+		if s.outdated(pod) {
 			s.wait(plan.Wait{Reason: v1alpha1.ReasonRolling, Message: "the StatefulSet gets a new template, and then the pods are replaced one at a time"})
 			return
 		}

@@ -75,11 +75,9 @@ func (r *RedisClusterReconciler) growClaims(ctx context.Context, s *scope, in re
 			continue
 		}
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"resources":{"requests":{"storage":%q}}}}`, claim.UID, in.StorageSize.String())
-		changed := claim.DeepCopy()
-		if err := r.Patch(ctx, changed, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(naming.FieldOwner)); err != nil {
+		if err := r.patchClaim(ctx, s, claim, patch); err != nil {
 			return fmt.Errorf("grow the volume claim %s to %s: %w", claim.Name, in.StorageSize.String(), err)
 		}
-		s.memory.claims[claim.UID] = changed.ResourceVersion
 		logf.FromContext(ctx).Info("volume claim grows", "claim", claim.Name, "size", in.StorageSize.String())
 	}
 	return nil
@@ -127,13 +125,20 @@ func (r *RedisClusterReconciler) keepRecord(ctx context.Context, s *scope, claim
 		return nil
 	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%q}}}`, claim.UID, naming.AnnotationRecord, text)
-	changed := claim.DeepCopy()
-	err = r.Patch(ctx, changed, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(naming.FieldOwner))
-	if client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(r.patchClaim(ctx, s, claim, patch)); err != nil {
 		return fmt.Errorf("keep the record with the volume claim %s: %w", claim.Name, err)
 	}
-	s.memory.claims[claim.UID] = changed.ResourceVersion
 	return nil
+}
+
+// patchClaim changes a volume claim, which the cache may show late.
+func (r *RedisClusterReconciler) patchClaim(ctx context.Context, s *scope, claim *corev1.PersistentVolumeClaim, patch string) error {
+	changed := claim.DeepCopy()
+	err := r.Patch(ctx, changed, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(naming.FieldOwner))
+	if err == nil {
+		s.memory.claims[claim.UID] = changed.ResourceVersion
+	}
+	return err
 }
 
 func (r *RedisClusterReconciler) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, why string) error {
