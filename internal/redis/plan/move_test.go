@@ -16,6 +16,7 @@ func TestTheServiceMovesFirst(t *testing.T) {
 	busy := func(f *Facts) { f.ProxiesIdle = false }
 	behind := func(f *Facts) { f.ProxiesFollowed = false }
 	leaves := func(f *Facts) { f.Members[0].Leaving, f.MoveTo = true, "" }
+	rolling := func(f *Facts) { f.Members[1].Outdated, f.Members[2].Outdated = true, true }
 	lost := func(f *Facts) { f.Members[2].Info = nil }
 	const waits = "wait Promoting: r-0 is about to hand over to r-2"
 	decide(t, map[string]struct {
@@ -26,6 +27,7 @@ func TestTheServiceMovesFirst(t *testing.T) {
 		"not while kube-proxy would be slow":              {facts: asked(busy), want: waits},
 		"but at once for a primary that leaves":           {facts: asked(busy, leaves), want: "service r-1\nwait Promoting: r-0 is about to hand over to r-1"},
 		"the primary follows once kube-proxy has":         {facts: asked(pointed, behind), want: waits},
+		"no pod is replaced meanwhile":                    {facts: asked(pointed, rolling), want: "record epoch 2 of r-2, lease false, holders 2* 0* 1*, before r-0\nswitchover r-0 r-2\n" + waits},
 		"and then at once":                                {facts: asked(pointed), want: "record epoch 2 of r-2, lease false, holders 2* 0* 1*, before r-0\nswitchover r-0 r-2\n" + waits},
 		"the Service goes back if nobody can be moved to": {facts: asked(pointed, lost), want: "service r-0\nwait MemberUnreachable: r-2 does not answer yet\nrefused: r-0 stays primary: r-2 does not answer"},
 	})

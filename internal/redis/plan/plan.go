@@ -7,13 +7,16 @@
 //
 //   - It answers as primary: the others are recorded as possible holders, then
 //     told to follow it; those that reached an offset it had earlier are in
-//     sync, get their label and may become primary (steady.go). A leaving or
-//     superfluous primary hands over to one of them first.
+//     sync, get their label and may become primary (steady.go). What only a
+//     returning member holds is kept aside first (aside.go). A leaving or
+//     superfluous primary hands over to one of them (move.go), and pods of an
+//     older template are replaced (roll.go).
 //   - Otherwise a primary is elected (elect.go): every process that may be
 //     primary is fenced, the holders are detached and their offsets read, the
 //     choice is recorded, then promoted.
 //   - No process that was in sync lives: the volumes decide, or the operator
-//     waits and names the copy that is missing (recover.go).
+//     waits and names the copy that is missing (recover.go), past which only a
+//     person's decision leads (accept.go).
 //
 // Rules that more than one file depends on are predicates in rules.go, compared
 // with docs/safety-rules.md.

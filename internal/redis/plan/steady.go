@@ -41,8 +41,9 @@ func steady(f *Facts, primary *Member) Decision {
 	d.Record = &record
 	target := handOver(f, &d, &record, primary)
 	answerAcceptance(f, &d, primary)
-	if next := roll(f, &d, &record, primary); target == nil {
-		target = next
+	if target == nil {
+		// One disruption at a time.
+		target = roll(f, &d, &record, primary)
 	}
 	move(f, &d, &record, primary, target)
 	d.Removable = removable(f, primary, synced)
