@@ -85,30 +85,29 @@ func leaderCrash(ctx context.Context, s *suite, n int) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var writable []float64
-	for range n {
-		if err := s.healOperator(ctx); err != nil {
-			return nil, err
-		}
-		before, err := c.awaitCalm(ctx)
-		if err != nil {
-			return nil, err
-		}
-		leader, err := s.leaderProcesses(ctx)
-		if err != nil {
-			return nil, err
-		}
-		took, err := c.crashNow(ctx, o, before, leader...)
-		if err != nil {
-			return nil, err
-		}
-		writable = append(writable, milliseconds(took.writable))
-		s.say("%s leader and primary killed → write accepted %.0f ms; promoted after %.0f ms",
-			took.at.Format(clockFormat), milliseconds(took.writable), milliseconds(took.promoted))
+	writable, _, err := s.crashes(n, "leader and primary killed", func() (recovery, error) { return c.crashWithLeader(ctx, o) })
+	if err != nil {
+		return nil, err
 	}
 	_, err = c.verify(ctx, o, false)
 	return []result{distribution("ms, leader and primary killed → a write accepted through the Service", writable, 5000, largest)},
 		errors.Join(err, s.healOperator(ctx), c.remove(ctx))
+}
+
+// crashWithLeader kills the leader of the operator and the primary of a calm cluster.
+func (c *subject) crashWithLeader(ctx context.Context, o *oracle.Oracle) (recovery, error) {
+	if err := c.healOperator(ctx); err != nil {
+		return recovery{}, err
+	}
+	before, err := c.awaitCalm(ctx)
+	if err != nil {
+		return recovery{}, err
+	}
+	leader, err := c.leaderProcesses(ctx)
+	if err != nil {
+		return recovery{}, err
+	}
+	return c.crashNow(ctx, o, before, leader...)
 }
 
 // emptyPrimary kills the primary's process of a cluster without volumes, which then

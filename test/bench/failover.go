@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/test/e2e/kubeapi"
 	"seang.org/operator/test/e2e/oracle"
@@ -27,14 +29,9 @@ func failover(ctx context.Context, s *suite, n int) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var writable, promoted []float64
-	for range n {
-		took, err := c.crash(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		writable, promoted = append(writable, milliseconds(took.writable)), append(promoted, milliseconds(took.promoted))
-		s.say("%s kill -9 → write accepted %.0f ms; promoted after %.1f ms", took.at.Format(clockFormat), milliseconds(took.writable), milliseconds(took.promoted))
+	writable, promoted, err := s.crashes(n, "kill -9", func() (recovery, error) { return c.crash(ctx, o) })
+	if err != nil {
+		return nil, err
 	}
 	report, err := c.verify(ctx, o, false)
 	const unit = "ms, kill -9 → a write accepted through the Service"
@@ -66,16 +63,26 @@ func (c *subject) crashBare(ctx context.Context, n int, options oracle.Options) 
 	if err != nil {
 		return nil, nil, err
 	}
+	writable, promoted, err = c.crashes(n, "floor: kill -9", func() (recovery, error) { return f.crash(ctx, o) })
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = o.Verify(ctx)
+	return writable, promoted, errors.Join(err, f.remove(ctx))
+}
+
+// crashes does something n times that kills a primary, and returns and prints how long
+// it took until a write was accepted, and until another was promoted, in milliseconds.
+func (s *suite) crashes(n int, what string, crash func() (recovery, error)) (writable, promoted []float64, err error) {
 	for range n {
-		took, err := f.crash(ctx, o)
+		took, err := crash()
 		if err != nil {
 			return nil, nil, err
 		}
 		writable, promoted = append(writable, milliseconds(took.writable)), append(promoted, milliseconds(took.promoted))
-		c.say("floor: kill -9 → write accepted %.0f ms; promoted after %.1f ms", milliseconds(took.writable), milliseconds(took.promoted))
+		s.say("%s %s → write accepted %.0f ms; promoted after %.1f ms", took.at.Format(clockFormat), what, milliseconds(took.writable), milliseconds(took.promoted))
 	}
-	_, err = o.Verify(ctx)
-	return writable, promoted, errors.Join(err, f.remove(ctx))
+	return writable, promoted, nil
 }
 
 // crash kills the primary's process in a calm cluster that the writers write to, and
@@ -103,16 +110,8 @@ func (c *subject) crashNow(ctx context.Context, o *oracle.Oracle, before *v1alph
 		return recovery{}, err
 	}
 	defer promotion.close()
-	processes, err := kubeapi.Processes(primary, redisProgram)
+	killed, err := c.killUnderLoad(ctx, o, primary, first...)
 	if err != nil {
-		return recovery{}, err
-	}
-	o.Mark()
-	if err := awaitWrites(ctx, o); err != nil {
-		return recovery{}, err
-	}
-	killed := c.clock.Now()
-	if err := killAll(append(first, processes...)...); err != nil {
 		return recovery{}, err
 	}
 	promotion.watch(ctx, c.suite)
@@ -125,6 +124,21 @@ func (c *subject) crashNow(ctx context.Context, o *oracle.Oracle, before *v1alph
 		return took, err
 	}
 	return took, c.replace(ctx, primary)
+}
+
+// killUnderLoad kills a pod's Redis, after other processes, while writes are acknowledged,
+// and returns when.
+func (s *suite) killUnderLoad(ctx context.Context, o *oracle.Oracle, pod *corev1.Pod, first ...int) (time.Time, error) {
+	processes, err := kubeapi.Processes(pod, redisProgram)
+	if err != nil {
+		return time.Time{}, err
+	}
+	o.Mark()
+	if err := awaitWrites(ctx, o); err != nil {
+		return time.Time{}, err
+	}
+	killed := s.clock.Now()
+	return killed, killAll(append(first, processes...)...)
 }
 
 // measure waits for the promotion and the first write after a crash.

@@ -18,7 +18,6 @@ import (
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis"
 	"seang.org/operator/internal/redis/admin"
-	"seang.org/operator/test/e2e/kubeapi"
 	"seang.org/operator/test/e2e/oracle"
 )
 
@@ -148,16 +147,8 @@ func (f *floor) crash(ctx context.Context, o *oracle.Oracle) (recovery, error) {
 		return recovery{}, err
 	}
 	dead := f.pods[f.primary]
-	processes, err := kubeapi.Processes(dead, redisProgram)
+	killed, err := f.killUnderLoad(ctx, o, dead)
 	if err != nil {
-		return recovery{}, err
-	}
-	o.Mark()
-	if err := awaitWrites(ctx, o); err != nil {
-		return recovery{}, err
-	}
-	killed := f.clock.Now()
-	if err := killAll(processes...); err != nil {
 		return recovery{}, err
 	}
 	if err := f.awaitLoss(ctx, dead.Name); err != nil {
@@ -174,7 +165,7 @@ func (f *floor) crash(ctx context.Context, o *oracle.Oracle) (recovery, error) {
 	if err != nil {
 		return recovery{}, err
 	}
-	took := recovery{promoted: promoted.Sub(killed), writable: writable.Sub(killed)}
+	took := recovery{at: killed, promoted: promoted.Sub(killed), writable: writable.Sub(killed)}
 	return took, f.restore(ctx, dead)
 }
 

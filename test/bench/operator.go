@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,22 +57,32 @@ func resume(processes []int) {
 // healOperator replaces those pods of the operator whose process ended, which the
 // kubelet would restart later and later, and waits until all are available.
 func (s *suite) healOperator(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, recoveryTimeout, fmt.Errorf("the operator is not back within %s", recoveryTimeout))
+	return s.replaceOperator(ctx, func(pod *corev1.Pod) bool {
+		statuses := pod.Status.ContainerStatuses
+		return pod.DeletionTimestamp == nil && len(statuses) > 0 && (statuses[0].RestartCount > 0 || statuses[0].State.Terminated != nil)
+	}, client.GracePeriodSeconds(1))
+}
+
+// restartOperator replaces all pods of the operator, and waits until it is back.
+func (s *suite) restartOperator(ctx context.Context) error {
+	return s.replaceOperator(ctx, func(*corev1.Pod) bool { return true })
+}
+
+func (s *suite) replaceOperator(ctx context.Context, which func(*corev1.Pod) bool, options ...client.DeleteOption) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the operator is not back within %s", readyTimeout))
 	defer cancel()
 	pods, err := s.api.OperatorPods(ctx)
 	if err != nil {
 		return err
 	}
+	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !which(&pod) })
 	for i := range pods {
-		pod := &pods[i]
-		statuses := pod.Status.ContainerStatuses
-		if pod.DeletionTimestamp != nil || len(statuses) == 0 || statuses[0].RestartCount == 0 && statuses[0].State.Terminated == nil {
-			continue
+		if err := s.api.Delete(ctx, &pods[i], options...); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete pod %s of the operator: %w", pods[i].Name, err)
 		}
-		if err := s.api.Delete(ctx, pod, client.GracePeriodSeconds(1)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete pod %s of the operator: %w", pod.Name, err)
-		}
-		if err := s.api.AwaitGone(ctx, pod); err != nil {
+	}
+	for i := range pods {
+		if err := s.api.AwaitGone(ctx, &pods[i]); err != nil {
 			return err
 		}
 	}

@@ -95,27 +95,6 @@ func (s *suite) pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// restartOperator deletes all pods of the operator and waits until it is back.
-func (s *suite) restartOperator(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, fmt.Errorf("the operator is not back within %s", readyTimeout))
-	defer cancel()
-	pods, err := s.api.OperatorPods(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range pods {
-		if err := s.api.Delete(ctx, &pods[i]); err != nil {
-			return fmt.Errorf("delete pod %s of the operator: %w", pods[i].Name, err)
-		}
-	}
-	for i := range pods {
-		if err := s.api.AwaitGone(ctx, &pods[i]); err != nil {
-			return err
-		}
-	}
-	return s.api.AwaitOperator(ctx)
-}
-
 // pokeFleet makes the API server send each cluster and its main child anew to
 // all who watch them, without a change that matters.
 func (s *suite) pokeFleet(ctx context.Context) error {

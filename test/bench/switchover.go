@@ -36,14 +36,9 @@ func switchover(ctx context.Context, s *suite, n int) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var gaps []float64
-	for range n {
-		gap, err := c.handOver(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		gaps = append(gaps, milliseconds(gap))
-		s.say("longest gap %.1f ms", milliseconds(gap))
+	gaps, err := s.handOvers(n, "", func() (time.Duration, error) { return c.handOver(ctx, o) })
+	if err != nil {
+		return nil, err
 	}
 	syncs, err := c.fullSyncs(ctx)
 	if err != nil {
@@ -69,17 +64,27 @@ func (c *subject) handOverBare(ctx context.Context, n int, options oracle.Option
 	if err != nil {
 		return nil, err
 	}
+	gaps, err := c.handOvers(n, "floor: ", func() (time.Duration, error) { return f.handOver(ctx, o) })
+	if err != nil {
+		return nil, err
+	}
+	_, err = o.Verify(ctx)
+	return gaps, errors.Join(err, f.remove(ctx))
+}
+
+// handOvers moves a primary n times, and returns and prints the longest gap of each, in
+// milliseconds.
+func (s *suite) handOvers(n int, of string, handOver func() (time.Duration, error)) ([]float64, error) {
 	var gaps []float64
 	for range n {
-		gap, err := f.handOver(ctx, o)
+		gap, err := handOver()
 		if err != nil {
 			return nil, err
 		}
 		gaps = append(gaps, milliseconds(gap))
-		c.say("floor: longest gap %.1f ms", milliseconds(gap))
+		s.say("%slongest gap %.1f ms", of, milliseconds(gap))
 	}
-	_, err = o.Verify(ctx)
-	return gaps, errors.Join(err, f.remove(ctx))
+	return gaps, nil
 }
 
 // handOver moves the primary of a calm cluster and returns the longest time

@@ -82,6 +82,19 @@ func always() []redisserver.Option {
 	return []redisserver.Option{redisserver.WithLines("appendfsync always")}
 }
 
+// restarted ends a replica in good order, and starts it again once its primary has
+// another key.
+func restarted(t *testing.T, replica, of *redisserver.Server, key string) {
+	t.Helper()
+	if code := replica.Terminate(t); code != 0 {
+		t.Errorf("it ends with %d", code)
+	}
+	set(of, key)
+	replica.Run(t)
+	expectInfo(t, replica, "after a graceful end", map[string]string{"aof_enabled": "0"})
+	replicated(t, of, replica)
+}
+
 func TestStartAfterAGracefulEndKeepsTheHistory(t *testing.T) {
 	redisserver.Each(t, func(t *testing.T, flavour string) {
 		first := primary(t, flavour, volume)
@@ -92,26 +105,14 @@ func TestStartAfterAGracefulEndKeepsTheHistory(t *testing.T) {
 		until(t, second, "aof_enabled", "1")
 
 		// The replica.
-		if code := second.Terminate(t); code != 0 {
-			t.Errorf("it ends with %d", code)
-		}
-		set(first, "b")
-		second.Run(t)
-		expectInfo(t, second, "after a graceful end", map[string]string{"aof_enabled": "0"})
-		replicated(t, first, second)
+		restarted(t, second, first, "b")
 		expectInfo(t, first, "the replica is back", map[string]string{"sync_full": "1", "sync_partial_ok": "1"})
 
 		// The old primary, demoted first.
 		appendOnlyOn(t, second)
 		second.Do(operator, "REPLICAOF", "NO", "ONE")
 		replicated(t, second, first)
-		if code := first.Terminate(t); code != 0 {
-			t.Errorf("it ends with %d", code)
-		}
-		set(second, "c")
-		first.Run(t)
-		expectInfo(t, first, "after a graceful end", map[string]string{"aof_enabled": "0"})
-		replicated(t, second, first)
+		restarted(t, first, second, "c")
 		expectInfo(t, second, "the old primary is back", map[string]string{"sync_full": "0", "sync_partial_ok": "2"})
 		expectInfo(t, first, "the old primary is back", map[string]string{"db0": info(second, "db0")})
 
