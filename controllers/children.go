@@ -41,7 +41,7 @@ func (r *RedisClusterReconciler) reconcileConfigMap(ctx context.Context, s *scop
 		return fmt.Errorf("render redis.conf: %w", err)
 	}
 	in := s.input()
-	in.RedisConf, in.StartScript = redisConf, conf.StartScript
+	in.RedisConf, in.StartScript, in.Unreadable = redisConf, conf.StartScript, s.unreadable()
 	wanted := resources.ConfigMap(in)
 	changed, err := s.apply.Apply(ctx, wanted, &corev1.ConfigMap{})
 	s.configChanged = changed == kube.Updated

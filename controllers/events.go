@@ -56,6 +56,7 @@ func (r *RedisClusterReconciler) announce(s *scope, before, written *v1alpha1.Re
 var troubles = []string{
 	v1alpha1.ReasonImageNotPulled, v1alpha1.ReasonImageNotRedis,
 	v1alpha1.ReasonPodNotScheduled, v1alpha1.ReasonPodsNotCreated, v1alpha1.ReasonPodFailing,
+	v1alpha1.ReasonDataUnreadable, v1alpha1.ReasonNotSaving,
 }
 
 // eventType says whether a condition's transition is an Event, and of which

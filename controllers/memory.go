@@ -44,6 +44,9 @@ type memory struct {
 	// postponedSince is when a change of the status was first left to a later
 	// pass; zero if none is.
 	postponedSince time.Time
+	// unreadable says by pod when its files could last not be loaded: what is to be
+	// done about it must outlive the pod that is replaced for it.
+	unreadable map[string]string
 	// proxies follow the changes of the cluster's Services.
 	proxies proxies
 	// polls counts the polls in a row.
@@ -128,7 +131,7 @@ func (m *memories) of(key types.NamespacedName) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.byKey[key] == nil {
-		m.byKey[key] = &memory{children: kube.Writes{}, claims: map[types.UID]string{}, pods: map[types.UID]*podMemory{}, marks: plan.Marks{}}
+		m.byKey[key] = &memory{children: kube.Writes{}, claims: map[types.UID]string{}, pods: map[types.UID]*podMemory{}, marks: plan.Marks{}, unreadable: map[string]string{}}
 	}
 	return m.byKey[key]
 }

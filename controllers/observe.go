@@ -220,6 +220,7 @@ func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
 	for i := range s.facts.Members {
 		m := &s.facts.Members[i]
 		m.OldClaim = oldClaim(s.cluster, claims[m.Pod])
+		memory.noteUnreadable(m, s.pods[m.Pod])
 		if m.PodUID == "" {
 			continue
 		}

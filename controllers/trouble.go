@@ -58,6 +58,10 @@ func containerTrouble(pod *corev1.Pod, container corev1.ContainerStatus) plan.Wa
 // failing says the same while the kubelet holds the container back and between
 // two tries, so that the status does not flicker.
 func failing(pod *corev1.Pod, ended *corev1.ContainerStateTerminated) plan.Wait {
+	if conf.Unreadable(ended.Message) {
+		return plan.Wait{Reason: v1alpha1.ReasonDataUnreadable,
+			Message: fmt.Sprintf("%s cannot load its data: %s", pod.Name, lastWords(ended.Message))}
+	}
 	return plan.Wait{Reason: v1alpha1.ReasonPodFailing,
 		Message: fmt.Sprintf("%s does not run: exit code %d: %s", pod.Name, ended.ExitCode, lastWords(ended.Message))}
 }

@@ -72,6 +72,12 @@ const (
 
 // Reasons why a member does not come back by itself.
 const (
+	// ReasonDataUnreadable: a member cannot load what is on its volume. While a
+	// primary answers it is rebuilt from that; otherwise a person must act.
+	ReasonDataUnreadable = "DataUnreadable"
+	// ReasonNotSaving: Redis cannot write to its volume, and refuses writes until it
+	// can.
+	ReasonNotSaving = "NotSaving"
 	// ReasonNotKeptAside: a member cannot save what only it may hold, which would be
 	// lost if it followed the primary.
 	ReasonNotKeptAside = "NotKeptAside"

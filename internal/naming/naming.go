@@ -81,6 +81,8 @@ const (
 	// of what it had before it followed another history.
 	FileSnapshot = "dump.rdb"
 	FileAside    = "set-aside.rdb"
+	// DirUnreadable has the files that a member could not load, in MountData.
+	DirUnreadable = "unreadable"
 
 	MountData   = "/data"
 	MountConfig = "/etc/redis/config"
@@ -95,7 +97,10 @@ const (
 // Keys of the ConfigMap.
 const (
 	KeyRedisConf = "redis.conf"
-	KeyStart     = "start.sh"
+	// KeyUnreadable has a line for each pod that must start without its files: its
+	// name, and since when they are unreadable.
+	KeyUnreadable = "unreadable"
+	KeyStart      = "start.sh"
 )
 
 // Keys of the Secret with the operator's own users. Only KeyACL and

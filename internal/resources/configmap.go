@@ -8,11 +8,15 @@ import (
 
 // ConfigMap holds redis.conf and the start script.
 func ConfigMap(in Input) *corev1ac.ConfigMapApplyConfiguration {
+	data := map[string]string{
+		naming.KeyRedisConf: in.RedisConf,
+		naming.KeyStart:     in.StartScript,
+	}
+	if in.Unreadable != "" {
+		data[naming.KeyUnreadable] = in.Unreadable
+	}
 	return corev1ac.ConfigMap(naming.ConfigMap(in.name()), in.namespace()).
 		WithLabels(in.selector()).
 		WithOwnerReferences(in.owner()).
-		WithData(map[string]string{
-			naming.KeyRedisConf: in.RedisConf,
-			naming.KeyStart:     in.StartScript,
-		})
+		WithData(data)
 }

@@ -23,6 +23,8 @@ type Input struct {
 	Image string
 	// RedisConf is the redis.conf for the ConfigMap.
 	RedisConf string
+	// Unreadable names the pods that must start without their files, one a line.
+	Unreadable string
 	// StartScript is the script that the container runs, for the ConfigMap.
 	StartScript string
 

@@ -22,6 +22,17 @@ var StartScript string
 // EX_CONFIG of sysexits.h.
 const ExitNoServer = 78
 
+// unreadable matches what the supported servers say last where files cannot be
+// loaded; newer matches the one case in which the files are good for another version.
+var (
+	unreadable = regexp.MustCompile(`(?i)reading the append only file|Unable to obtain the AOF file|Internal error in RDB reading|append log file .* doesn't exist|FATAL AOF MANIFEST|Wrong signature trying to load DB|Wrong RDB checksum|Short read or OOM loading DB|rdb file reading failure|Fatal error loading the DB`)
+	newer      = regexp.MustCompile(`Can't handle RDB format version`)
+)
+
+// Unreadable says whether a log ends with a server that could not load its files
+// because they are damaged.
+func Unreadable(log string) bool { return unreadable.MatchString(log) && !newer.MatchString(log) }
+
 // Input is what a redis.conf is rendered from.
 type Input struct {
 	// MemoryLimit of the container in bytes.

@@ -35,17 +35,37 @@ else
 	echo "no flock in this image: /data is used without a lock" >&2
 fi
 
+# text prints a file.
+text() {
+	while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "$line"; done <"$1"
+}
+
+# The operator names pods that could not load their files and whose primary has the
+# data, each with the time: such files are renamed, once. The token is the last to be
+# written, so that a start that is cut short goes on with the rest.
+unreadable=/data/unreadable
+set_aside() {
+	echo "the files in /data could not be loaded: they are renamed to $unreadable" >&2
+	[ ! -e $unreadable/token ] || rm -rf $unreadable
+	mkdir -p $unreadable
+	for name in dump.rdb appendonlydir .saved; do
+		[ ! -e /data/$name ] || mv -f /data/$name $unreadable/
+	done
+	printf '%s\n' "$1" >$unreadable/token
+}
+if [ -r "${config%/*}/unreadable" ]; then
+	while read -r pod token; do
+		if [ "$pod" != "${HOSTNAME:-}" ]; then continue; fi
+		if [ ! -e $unreadable/token ] || [ "$(text $unreadable/token)" != "$token" ]; then set_aside "$token"; fi
+	done <"${config%/*}/unreadable"
+fi
+
 dump=/data/dump.rdb
 # Only the manifest counts, by its full name: a crash can leave a temporary one.
 manifest=/data/appendonlydir/appendonly.aof.manifest
 # The marker says that the snapshot, which has the replication history, is at
 # least as new as the append-only files of the manifest whose text it holds.
 marker=/data/.saved
-
-# text prints a file.
-text() {
-	while IFS= read -r line || [ -n "$line" ]; do printf '%s\n' "$line"; done <"$1"
-}
 
 # marked: the marker is whole, which its last line shows, and of this manifest.
 marked() {

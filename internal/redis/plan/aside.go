@@ -32,3 +32,27 @@ func keepAside(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Membe
 	d.wait(Wait{Reason: v1alpha1.ReasonReplicaSyncing, Poll: true, Message: fmt.Sprintf("%s saves what only it may hold in %s of its volume", m.Pod, naming.FileAside)})
 	return false
 }
+
+// rebuild names the members whose files cannot be loaded. They are renamed only while
+// a primary answers: it has what was acknowledged, and before that an unreadable
+// file may be the last copy (rule RebuildFromPrimary).
+func rebuild(f *Facts, primary *Member) []string {
+	var pods []string
+	for i := range f.Members {
+		if m := &f.Members[i]; m != primary && m.Unreadable != "" && m.Info == nil {
+			pods = append(pods, m.Pod)
+		}
+	}
+	return pods
+}
+
+// saving reports a member whose Redis cannot write to its volume. A primary refuses
+// writes then; to move it would not help, since all volumes are of one size. Redis
+// tries again by itself, and nothing tells when that succeeds.
+func saving(d *Decision, primary, m *Member) {
+	if !m.Persistent || m.Info == nil || !m.Info.SaveFailed || (m != primary && !m.follows(primary.IP)) {
+		return
+	}
+	d.wait(Wait{Reason: v1alpha1.ReasonNotSaving, Poll: true, Message: fmt.Sprintf(
+		"%s cannot save to its volume, and as primary accepts no writes until it can: make room or raise spec.storage.size; its log has the error", m.Pod)})
+}

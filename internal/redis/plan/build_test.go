@@ -98,6 +98,12 @@ func notInSync(ordinal int) func(*v1alpha1.Record) {
 	return func(r *v1alpha1.Record) { r.MayHold[ordinal].InSync = false }
 }
 
+// unloadable is a member whose last process could not load its files.
+func unloadable(m *Member) {
+	m.Info, m.Proof, m.Unreadable = nil, ProofTerminated, "2026-12-02T10:00:00Z"
+	m.Trouble = Wait{Reason: v1alpha1.ReasonDataUnreadable, Message: m.Pod + " cannot load its data: Bad file format"}
+}
+
 func noLease(r *v1alpha1.Record) { r.Lease = false }
 
 // moving is the record of a switchover from the first to the second member.
@@ -145,6 +151,9 @@ func text(d Decision) string {
 		case SetLease:
 			fmt.Fprintf(&b, "lease %s %d\n", s.Member.Pod, s.Replicas)
 		}
+	}
+	for _, pod := range d.Rebuild {
+		fmt.Fprintf(&b, "rebuild %s\n", pod)
 	}
 	for _, w := range d.Waits {
 		fmt.Fprintf(&b, "wait %s: %s\n", w.Reason, w.Message)

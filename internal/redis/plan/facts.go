@@ -92,6 +92,9 @@ type Member struct {
 	// KeptAside says that a copy of what this process had when it began was asked for,
 	// into a file of its own.
 	KeptAside bool
+	// Unreadable says when a process of this pod last ended because it could not load
+	// its files, RFC 3339; empty if none did since one answered.
+	Unreadable string
 	// Trouble is what Kubernetes says of a pod that does not answer; its reason
 	// is empty if it says nothing.
 	Trouble Wait

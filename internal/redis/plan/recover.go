@@ -70,6 +70,10 @@ func (f *Facts) unreached() string {
 // volume of a member that was in sync.
 func recoverVolumes(f *Facts, d Decision) Decision {
 	own := f.pod(f.Record.Primary.Pod)
+	if own != nil && own.Info == nil && own.Unreadable != "" {
+		d.wait(unreadable(f, own))
+		return d
+	}
 	if own == nil || !own.Answers() {
 		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Poll: own != nil && own.Info != nil,
 			Message: fmt.Sprintf("waiting for %s, whose volume has the newest data, to load it", f.Record.Primary.Pod)})
@@ -93,6 +97,21 @@ func recoverVolumes(f *Facts, d Decision) Decision {
 		startFrom(f, &d, own, "every member that may hold data answers, and all are empty")
 	}
 	return d
+}
+
+// unreadable is the wait for a person where the newest copy cannot be loaded.
+func unreadable(f *Facts, own *Member) Wait {
+	message := fmt.Sprintf("%s, whose volume has the newest data, cannot load it (%s): put its files right", own.Pod, own.Trouble.Message)
+	var others []*Member
+	for i := range f.Members {
+		if m := &f.Members[i]; m.Answers() && m.Info.Keys > 0 {
+			others = append(others, m)
+		}
+	}
+	if len(others) > 0 {
+		message += ", or " + f.howToAccept(others...)
+	}
+	return Wait{Reason: v1alpha1.ReasonDataUnreadable, Blocking: true, Stuck: true, Message: message}
 }
 
 // otherVolumes returns the members with data that were in sync, where the

@@ -13,6 +13,10 @@ func TestRecover(t *testing.T) {
 		facts Facts
 		want  string
 	}{
+		"the newest copy that cannot be loaded is for a person to decide on": {
+			facts: volumes(facts(record(), member(0, unloadable), member(1, fresh(6)...), member(2, fresh(7)...))),
+			want:  "wait DataUnreadable: r-0, whose volume has the newest data, cannot load it (r-0 cannot load its data: Bad file format): put its files right, or annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-1@1 to keep the data of r-1, or uid-2@1 to keep the data of r-2",
+		},
 		"without volumes, and all memory gone, the cluster starts empty": {
 			facts: facts(record(), member(0, fresh(0)...), member(1, fresh(0)...), member(2, fresh(0)...)),
 			want: `record epoch 2 of r-0, lease false, holders 0-again*

@@ -36,6 +36,10 @@ func steady(f *Facts, primary *Member) Decision {
 			attach(f, &d, &record, primary, m)
 		}
 	}
+	d.Rebuild = rebuild(f, primary)
+	for i := range f.Members {
+		saving(&d, primary, &f.Members[i])
+	}
 	label(&d, primary, naming.RolePrimary)
 	serve(&d, primary, "it is the primary, so it stays readable if it is demoted")
 	d.Record = &record
@@ -251,6 +255,9 @@ func older(mine, theirs *redis.Info) bool {
 
 func absent(m *Member) Wait {
 	switch {
+	case m.Unreadable != "":
+		return Wait{Reason: v1alpha1.ReasonDataUnreadable, Message: fmt.Sprintf(
+			"%s cannot load its data: the files are renamed to %s/ on its volume, and it copies from the primary", m.Pod, naming.DirUnreadable)}
 	case m.Trouble.Reason != "":
 		return m.Trouble
 	case m.PodUID == "":

@@ -43,6 +43,7 @@ func TestBootstrap(t *testing.T) {
 func TestSteady(t *testing.T) {
 	wanted := func(n int, f Facts) Facts { f.Wanted = n; return f }
 	renamed := func(m *Member) { m.Info.ReplicationID = "cccc" }
+	full := func(m *Member) { m.Persistent, m.Info.SaveFailed, m.Info.AppendOnly = true, true, true }
 	alone := func(m *Member) { m.Info.MinReplicas = 0 }
 	pointed := func(pod string, f Facts) Facts { f.Service = pod; return f }
 	moveTo := func(pod string, members ...Member) Facts {
@@ -56,6 +57,15 @@ func TestSteady(t *testing.T) {
 	}{
 		"a cluster that is as asked needs nothing": {
 			facts: facts(record(), member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))),
+		},
+		"a member that cannot load its files starts without them while a primary answers": {
+			facts: facts(record(), member(0, primary(1)), member(1, replica(0)), member(2, unloadable)),
+			want: `rebuild r-2
+				wait DataUnreadable: r-2 cannot load its data: the files are renamed to unreadable/ on its volume, and it copies from the primary`,
+		},
+		"a member that cannot save is reported": {
+			facts: facts(record(), member(0, primary(1, 2), full), member(1, replica(0)), member(2, replica(0))),
+			want:  "wait NotSaving: r-0 cannot save to its volume, and as primary accepts no writes until it can: make room or raise spec.storage.size; its log has the error",
 		},
 		"a new member is recorded before it is told to follow": {
 			facts: facts(record(func(r *v1Record) { r.MayHold = r.MayHold[:2] }), member(0, primary(1)), member(1, replica(0)), member(2, booted)),

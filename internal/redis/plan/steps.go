@@ -122,6 +122,9 @@ type Decision struct {
 	Service string
 	// InSync names the replicas that are in sync, by ordinal.
 	InSync []string
+	// Rebuild names the pods that cannot load their files and are to start without
+	// them, once: the primary has the data.
+	Rebuild []string
 	// Removable says that members beyond the wanted ones may be removed.
 	Removable bool
 	// Waits is empty when all is as asked.

@@ -38,15 +38,16 @@ type Server struct {
 	// Dir holds all files of the server, Data its data.
 	Dir, Data string
 
-	t       testing.TB
-	binary  string
-	files   Files
-	volume  bool
-	lines   []string
-	env     []string
-	shell   []string
-	loading bool
-	process *process
+	t          testing.TB
+	binary     string
+	files      Files
+	volume     bool
+	lines      []string
+	env        []string
+	shell      []string
+	unreadable string
+	loading    bool
+	process    *process
 }
 
 // Option changes how a server starts.
@@ -54,6 +55,9 @@ type Option func(*Server)
 
 // WithLines adds lines to redis.conf that win over the operator's.
 func WithLines(lines ...string) Option { return func(s *Server) { s.lines = lines } }
+
+// WithUnreadable is the list of pods whose files are to be set aside.
+func WithUnreadable(list string) Option { return func(s *Server) { s.unreadable = list } }
 
 // WithEnv adds to the environment of the start script.
 func WithEnv(env ...string) Option { return func(s *Server) { s.env = env } }
@@ -169,6 +173,7 @@ func (s *Server) write() error {
 		naming.MountConfig + "/" + naming.KeyStart:           conf.StartScript,
 		naming.MountSystem + "/" + naming.KeyACL:             s.files.ACL,
 		naming.MountSystem + "/" + naming.KeyReplicationConf: s.files.Replication,
+		naming.MountConfig + "/" + naming.KeyUnreadable:      s.unreadable,
 	} {
 		path = s.relocate(path)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(s.relocate(text)), 0o600)); err != nil {
