@@ -55,7 +55,7 @@ func newBuildCommand() *cobra.Command {
 	var printDir bool
 	cmd := &cobra.Command{
 		Use:   "build [component...]",
-		Short: "Build the programs of a cluster into the cache: kubernetes, containerd, coredns, pause",
+		Short: "Build the programs of a cluster into the cache: kubernetes, containerd, coredns, pause; by name also olm",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			components, err := build.Select(args...)
 			if err != nil {
@@ -96,7 +96,11 @@ func newUpCommand(o *options) *cobra.Command {
 				return err
 			}
 			began := time.Now() //nolint:forbidigo // shown to a human
-			if err := build.Ensure(cmd.Context(), build.Components, cmd.ErrOrStderr()); err != nil {
+			components, err := build.Select()
+			if err != nil {
+				return err
+			}
+			if err := build.Ensure(cmd.Context(), components, cmd.ErrOrStderr()); err != nil {
 				return err
 			}
 			ctx, cancel := contextWithTimeout(cmd.Context(), timeout)

@@ -34,6 +34,8 @@ type Component struct {
 	VersionVariables []string
 	// Links are names for the component's single program.
 	Links []string
+	// OnDemand components are no part of a cluster: they are built by name only.
+	OnDemand bool
 }
 
 // Components are all there are, the one that takes longest first.
@@ -59,18 +61,28 @@ var Components = []Component{
 	},
 	{Name: "coredns", Module: "github.com/coredns/coredns", Package: "."},
 	{Name: "pause", Package: "."},
+	{
+		Name:    "olm",
+		Module:  "github.com/operator-framework/operator-lifecycle-manager",
+		Package: "tool",
+		Tags:    "json1,containers_image_openpgp,exclude_graphdriver_btrfs", // as its own makefile; the others need C libraries
+		VersionVariables: []string{
+			"github.com/operator-framework/operator-lifecycle-manager/pkg/version.OLMVersion",
+		},
+		OnDemand: true,
+	},
 }
 
-// Select returns the named components, all if no name is given.
+// Select returns the named components, those of a cluster if no name is given.
 func Select(names ...string) ([]Component, error) {
 	if len(names) == 0 {
-		return Components, nil
+		return slices.DeleteFunc(slices.Clone(Components), func(c Component) bool { return c.OnDemand }), nil
 	}
 	var selected []Component
 	for _, name := range names {
 		i := slices.IndexFunc(Components, func(c Component) bool { return c.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("component %q is unknown: use kubernetes, containerd, coredns or pause", name)
+			return nil, fmt.Errorf("component %q is unknown: use kubernetes, containerd, coredns, pause or olm", name)
 		}
 		selected = append(selected, Components[i])
 	}

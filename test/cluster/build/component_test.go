@@ -11,6 +11,7 @@ import (
 func TestDirNamesTheComponentAndItsVersion(t *testing.T) {
 	for name, want := range map[string]string{
 		"kubernetes": "kubernetes-v1.", "containerd": "containerd-v2.", "coredns": "coredns-v1.", "pause": "pause-v1-",
+		"olm": "olm-v0.",
 	} {
 		t.Run(name, func(t *testing.T) {
 			components, err := Select(name)
@@ -25,6 +26,10 @@ func TestDirNamesTheComponentAndItsVersion(t *testing.T) {
 				t.Errorf("the directory is %s, want %s…", filepath.Base(dir), want)
 			}
 		})
+	}
+	of, err := Select()
+	if err != nil || slices.ContainsFunc(of, func(c Component) bool { return c.OnDemand }) || len(of) < 4 {
+		t.Errorf("a cluster is made of %v, %v", of, err)
 	}
 	if _, err := Select("docker"); err == nil {
 		t.Error("an unknown component was accepted")
