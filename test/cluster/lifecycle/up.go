@@ -36,8 +36,12 @@ type Cluster struct {
 
 // New returns the cluster of a layout, which may not exist yet.
 func New(l layout.Layout) (*Cluster, error) {
+	components, err := build.Select()
+	if err != nil {
+		return nil, err
+	}
 	var dirs []string
-	for _, component := range build.Components {
+	for _, component := range components {
 		dir, err := component.Dir()
 		if err != nil {
 			return nil, err
@@ -64,7 +68,11 @@ func (c *Cluster) Up(ctx context.Context, out io.Writer) error {
 	if err := host.EnsurePackages(ctx, out); err != nil {
 		return err
 	}
-	if err := build.Ensure(ctx, build.Components, out); err != nil {
+	components, err := build.Select()
+	if err != nil {
+		return err
+	}
+	if err := build.Ensure(ctx, components, out); err != nil {
 		return err
 	}
 	if !l.Exists() {
