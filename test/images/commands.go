@@ -48,11 +48,11 @@ func newRootsCommand() *cobra.Command {
 }
 
 func newBuildCommand() *cobra.Command {
-	var source, version string
+	var source, version, programs string
 	command := &cobra.Command{
 		Use:   "build [name…]",
 		Short: "Make images, and print REFERENCE=FILE of each as the cluster's load command takes it",
-		Long: fmt.Sprintf("Make images (of %v; all but the operator's without names), each a docker-archive file,\n"+
+		Long: fmt.Sprintf("Make images (of %v; those of packages without names), each a docker-archive file,\n"+
 			"and print REFERENCE=FILE of each as the cluster's load command takes it.", reference.All()),
 		RunE: func(command *cobra.Command, names []string) error {
 			images, err := selectImages(names)
@@ -62,15 +62,21 @@ func newBuildCommand() *cobra.Command {
 			if slices.Contains(images, reference.Operator) && version == "" {
 				return errors.New("the operator's image needs --version")
 			}
+			if programs == "" && (slices.Contains(images, reference.OLM) || slices.Contains(images, reference.OPM)) {
+				return errors.New("the images of OLM need --programs, which cluster build olm prints")
+			}
 			store, err := newStore()
 			if err != nil {
 				return err
 			}
 			for _, wanted := range images {
 				var built image.Built
-				if wanted == reference.Operator {
+				switch wanted {
+				case reference.Operator:
 					built, err = store.Operator(command.Context(), source, version)
-				} else {
+				case reference.OLM, reference.OPM:
+					built, err = store.OLM(command.Context(), wanted, programs)
+				default:
 					built, err = store.Server(command.Context(), wanted)
 				}
 				if err != nil {
@@ -87,12 +93,13 @@ func newBuildCommand() *cobra.Command {
 	}
 	command.Flags().StringVar(&source, "source", "../..", "directory with the operator's main package; the default is right for go run -C test/images")
 	command.Flags().StringVar(&version, "version", "", "the operator's version, which is its image's tag")
+	command.Flags().StringVar(&programs, "programs", "", "directory with the programs of OLM")
 	return command
 }
 
 func selectImages(names []string) ([]reference.Image, error) {
 	if len(names) == 0 {
-		return slices.DeleteFunc(reference.All(), func(i reference.Image) bool { return i == reference.Operator }), nil
+		return reference.FromPackages(), nil
 	}
 	var images []reference.Image
 	for _, name := range names {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -90,18 +92,25 @@ func add(archive *tar.Writer, name, file string, entry fs.DirEntry) error {
 
 // fileLayer is a layer with one program.
 func fileLayer(name string, content []byte) (v1.Layer, error) {
+	return filesLayer(map[string][]byte{name: content})
+}
+
+// filesLayer is a layer with files that all may read and run, by name.
+func filesLayer(files map[string][]byte) (v1.Layer, error) {
 	var packed bytes.Buffer
 	archive := tar.NewWriter(&packed)
-	header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(content)), ModTime: epoch, Format: tar.FormatPAX}
-	err := archive.WriteHeader(header)
-	if err == nil {
-		_, err = archive.Write(content)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(files[name])), ModTime: epoch, Format: tar.FormatPAX}
+		err := archive.WriteHeader(header)
+		if err == nil {
+			_, err = archive.Write(files[name])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("pack /%s: %w", name, err)
+		}
 	}
-	if err == nil {
-		err = archive.Close()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("pack /%s: %w", name, err)
+	if err := archive.Close(); err != nil {
+		return nil, fmt.Errorf("pack files: %w", err)
 	}
 	return layer(packed.Bytes())
 }

@@ -13,11 +13,11 @@ import (
 	"seang.org/operator/test/images/root"
 )
 
-// programs is where the official images have the server's programs, and PATH
+// serverPrograms is where the official images have the server's programs, and PATH
 // finds them.
 const (
-	programs   = "usr/local/bin"
-	searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	serverPrograms = "usr/local/bin"
+	searchPath     = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
 // fromRoot is what an image takes from a root directory.
@@ -74,7 +74,7 @@ func (f fromRoot) key(from root.Root) (string, error) {
 
 func (f fromRoot) image(from root.Root, key string) (v1.Image, error) {
 	layer, err := directoryLayer(from.FS(), func(name string) bool {
-		return path.Dir(name) != programs || f.keep(path.Base(name))
+		return path.Dir(name) != serverPrograms || f.keep(path.Base(name))
 	})
 	if err != nil {
 		return nil, err

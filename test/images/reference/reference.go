@@ -16,6 +16,10 @@ const (
 	// Client has redis-cli and a shell, and no server.
 	Client   Image = "client"
 	Operator Image = "operator"
+	// OLM has the Operator Lifecycle Manager and the tools of its Jobs.
+	OLM Image = "olm"
+	// OPM serves catalogs and unpacks bundles.
+	OPM Image = "opm"
 )
 
 // What users and tests write to get an image.
@@ -25,6 +29,8 @@ const (
 	Valkey81Reference = "docker.io/valkey/valkey:8.1"
 	NotRedisReference = "registry.seang.org/test/not-redis:v1"
 	ClientReference   = "registry.seang.org/test/client:v1"
+	OLMReference      = "quay.io/operator-framework/olm:v0.46.0"
+	OPMReference      = "quay.io/operator-framework/opm:v1.73.0"
 	// OperatorRepository has a tag for each version of the operator.
 	OperatorRepository = "registry.seang.org/redis-operator"
 )
@@ -32,8 +38,11 @@ const (
 // OperatorReference is the operator's image of a version, such as v0.1.0.
 func OperatorReference(version string) string { return OperatorRepository + ":" + version }
 
-// All are the images, the operator's last.
-func All() []Image { return []Image{Redis70, Redis80, Valkey81, NotRedis, Client, Operator} }
+// All are the images.
+func All() []Image { return append(FromPackages(), OLM, OPM, Operator) }
+
+// FromPackages are the images that are made from Debian's packages alone.
+func FromPackages() []Image { return []Image{Redis70, Redis80, Valkey81, NotRedis, Client} }
 
 // Find returns the image of a name.
 func Find(name string) (Image, error) {
@@ -55,6 +64,8 @@ func (i Image) Reference(version string) string {
 		NotRedis: NotRedisReference,
 		Client:   ClientReference,
 		Operator: OperatorReference(version),
+		OLM:      OLMReference,
+		OPM:      OPMReference,
 	}[i]
 }
 

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"seang.org/operator/test/images/image"
+)
+
+func newBundleCommand() *cobra.Command {
+	var labels map[string]string
+	command := &cobra.Command{
+		Use:   "bundle REFERENCE DIRECTORY",
+		Short: "Make the image of an operator bundle, and print REFERENCE=FILE",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			return pack(command, func(s image.Store) (image.Built, error) { return s.Bundle(args[0], args[1], labels) })
+		},
+	}
+	command.Flags().StringToStringVar(&labels, "label", nil, "label of the image")
+	return command
+}
+
+func newCatalogCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "catalog REFERENCE DIRECTORY",
+		Short: "Make the image of a file-based catalog, on that of opm, and print REFERENCE=FILE",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			return pack(command, func(s image.Store) (image.Built, error) { return s.Catalog(args[0], args[1]) })
+		},
+	}
+}
+
+func pack(command *cobra.Command, make func(image.Store) (image.Built, error)) error {
+	store, err := newStore()
+	if err != nil {
+		return err
+	}
+	built, err := make(store)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(command.OutOrStdout(), "%s=%s\n", built.References[0], built.File); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
