@@ -178,9 +178,10 @@ OLM_MODULE := github.com/operator-framework/operator-lifecycle-manager
 olm-up: $(if $(KUBECONFIG),,cluster-up olm-load) ## install OLM v0 from its own manifests
 	@cd test/cluster/build/olm; go mod download $(OLM_MODULE)
 	@dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; \
-	cp test/olm/install/*.yaml $$(go list -C test/cluster/build/olm -m -f '{{.Dir}}' $(OLM_MODULE))/deploy/upstream/quickstart/*.yaml $$dir; \
-	$(kubectl) apply --server-side -f $$dir/crds.yaml >/dev/null; \
-	$(kubectl) wait --for condition=Established -f $$dir/crds.yaml >/dev/null; \
+	deploy=$$(go list -C test/cluster/build/olm -m -f '{{.Dir}}' $(OLM_MODULE))/deploy; \
+	cp test/olm/install/*.yaml $$deploy/upstream/quickstart/olm.yaml $$dir; \
+	$(kubectl) apply --server-side -f $$deploy/chart/crds >/dev/null; \
+	$(kubectl) wait --for condition=Established -f $$deploy/chart/crds >/dev/null; \
 	timeout 30 bash -c 'until $(kubectl) get olmconfigs,operatorgroups -A; do sleep 0.3; done' >/dev/null 2>&1; \
 	$(TOOL) kustomize build $$dir | $(kubectl) apply --server-side -f -
 	@for d in olm-operator catalog-operator; do $(kubectl) -n olm rollout status deployment/$$d --timeout 3m; done
