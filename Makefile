@@ -1,6 +1,6 @@
 # Each target with a text behind ## appears in "make help".
 
-VERSION     ?= 0.1.0
+VERSION     ?= 0.4.0
 DEFAULT_IMG := registry.seang.org/redis-operator:v$(VERSION)
 IMG         ?= $(DEFAULT_IMG)
 # The default Redis of config/manager, and what to deploy in its place: an embedded

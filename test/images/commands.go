@@ -48,7 +48,7 @@ func newRootsCommand() *cobra.Command {
 }
 
 func newBuildCommand() *cobra.Command {
-	var source, version, programs string
+	var source, version, programs, commit string
 	command := &cobra.Command{
 		Use:   "build [name…]",
 		Short: "Make images, and print REFERENCE=FILE of each as the cluster's load command takes it",
@@ -73,7 +73,7 @@ func newBuildCommand() *cobra.Command {
 				var built image.Built
 				switch wanted {
 				case reference.Operator:
-					built, err = store.Operator(command.Context(), source, version)
+					built, err = store.Operator(command.Context(), source, version, commit)
 				case reference.OLM, reference.OPM:
 					built, err = store.OLM(command.Context(), wanted, programs)
 				default:
@@ -93,6 +93,7 @@ func newBuildCommand() *cobra.Command {
 	}
 	command.Flags().StringVar(&source, "source", "../..", "directory with the operator's main package; the default is right for go run -C test/images")
 	command.Flags().StringVar(&version, "version", "", "the operator's version, which is its image's tag")
+	command.Flags().StringVar(&commit, "made-from", "", "commit of the source, which is built once")
 	command.Flags().StringVar(&programs, "programs", "", "directory with the programs of OLM")
 	return command
 }

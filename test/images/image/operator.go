@@ -22,7 +22,15 @@ const maxOperatorSize = 60_000_000
 // Operator compiles the main package in the directory source and makes the
 // operator's image of a version: the static program /manager and nothing else,
 // as the Dockerfile at the root of the repository does.
-func (s Store) Operator(ctx context.Context, source, version string) (Built, error) {
+//
+// Of sources that never change, commit names the commit: the image is made once.
+func (s Store) Operator(ctx context.Context, source, version, commit string) (Built, error) {
+	image := reference.Operator
+	built := Built{Image: image, References: []string{image.Reference(version)}, File: s.file(image.Reference(version))}
+	key := fmt.Sprintf("%d-%s", layoutVersion, commit)
+	if commit != "" && madeFrom(built.File, key) {
+		return built, nil
+	}
 	scratch, err := os.MkdirTemp("", "operator-")
 	if err != nil {
 		return Built{}, fmt.Errorf("make a scratch directory: %w", err)
@@ -47,13 +55,12 @@ func (s Store) Operator(ctx context.Context, source, version string) (Built, err
 		User:       operatorUser,
 		Entrypoint: []string{"/manager"},
 		WorkingDir: "/",
-		Labels:     map[string]string{"org.opencontainers.image.version": version},
+		Labels:     map[string]string{"org.opencontainers.image.version": version, keyLabel: key},
 	})
 	if err != nil {
 		return Built{}, fmt.Errorf("make the operator's image: %w", err)
 	}
-	image := reference.Operator
-	return s.write(Built{Image: image, References: []string{image.Reference(version)}, File: image.File(s.Dir)}, made)
+	return s.write(built, made)
 }
 
 // compile does as the Dockerfile does: the two must give the same program.

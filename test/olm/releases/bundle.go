@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+)
+
+// bundle is what OLM installs of a release: its ClusterServiceVersion, and manifests
+// that it applies as they are, by file name.
+type bundle struct {
+	csv   *operatorsv1alpha1.ClusterServiceVersion
+	files map[string][]byte
+}
+
+// newBundle makes the bundle of a release from its config/default, as its sources have
+// it: releases from before there was a bundle have one too.
+func newBundle(manifests []byte, r Release) (*bundle, error) {
+	b := &bundle{files: map[string][]byte{}, csv: &operatorsv1alpha1.ClusterServiceVersion{
+		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.ClusterServiceVersionKind},
+		ObjectMeta: metav1.ObjectMeta{Name: r.csvName(), Namespace: "placeholder"},
+	}}
+	spec := &b.csv.Spec
+	spec.DisplayName, spec.Description, spec.MinKubeVersion = "Redis Operator", r.Changes, "1.35.0"
+	spec.InstallStrategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
+	if err := spec.Version.UnmarshalJSON([]byte(`"` + r.Version + `"`)); err != nil {
+		return nil, fmt.Errorf("version %s: %w", r.Version, err)
+	}
+	for _, mode := range []operatorsv1alpha1.InstallModeType{
+		operatorsv1alpha1.InstallModeTypeOwnNamespace, operatorsv1alpha1.InstallModeTypeSingleNamespace,
+		operatorsv1alpha1.InstallModeTypeMultiNamespace, operatorsv1alpha1.InstallModeTypeAllNamespaces,
+	} {
+		spec.InstallModes = append(spec.InstallModes, operatorsv1alpha1.InstallMode{Type: mode, Supported: true})
+	}
+	for _, document := range strings.Split(string(manifests), "\n---\n") {
+		if err := b.add([]byte(document), r); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// add puts one manifest where it belongs: what the operator runs as and may do into
+// the ClusterServiceVersion, the rest beside it. Bindings and accounts are OLM's.
+func (b *bundle) add(document []byte, r Release) error {
+	var object metav1.PartialObjectMetadata
+	if err := yaml.Unmarshal(document, &object); err != nil {
+		return fmt.Errorf("read a manifest of release %s: %w", r.Version, err)
+	}
+	install := &b.csv.Spec.InstallStrategy.StrategySpec
+	var err error
+	switch object.Kind {
+	case "Namespace", "ServiceAccount", "RoleBinding", "ClusterRoleBinding":
+	case "Deployment":
+		var deployment appsv1.Deployment
+		if err = yaml.Unmarshal(document, &deployment); err == nil {
+			watchTargets(&deployment, r)
+			install.DeploymentSpecs = append(install.DeploymentSpecs, operatorsv1alpha1.StrategyDeploymentSpec{
+				Name: deployment.Name, Label: deployment.Labels, Spec: deployment.Spec})
+		}
+	case "Role", "ClusterRole":
+		var role rbacv1.ClusterRole
+		if err = yaml.Unmarshal(document, &role); err != nil {
+			break
+		}
+		granted := operatorsv1alpha1.StrategyDeploymentPermissions{ServiceAccountName: accountName, Rules: role.Rules}
+		switch {
+		case object.Kind == "Role":
+			install.Permissions = append(install.Permissions, granted)
+		case strings.HasSuffix(role.Name, "manager-role"), strings.HasSuffix(role.Name, "metrics-auth-role"):
+			install.ClusterPermissions = append(install.ClusterPermissions, granted)
+		default:
+			b.files[fileName(object)] = document
+		}
+	case "CustomResourceDefinition":
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err = yaml.Unmarshal(document, &crd); err == nil {
+			b.csv.Spec.CustomResourceDefinitions.Owned = append(b.csv.Spec.CustomResourceDefinitions.Owned, operatorsv1alpha1.CRDDescription{
+				Name: crd.Name, Kind: crd.Spec.Names.Kind, Version: crd.Spec.Versions[0].Name, DisplayName: crd.Spec.Names.Kind,
+				Description: "One primary and its read replicas."})
+			b.files[fileName(object)] = document
+		}
+	default:
+		var plain map[string]any
+		if err = yaml.Unmarshal(document, &plain); err != nil {
+			break
+		}
+		if meta, ok := plain["metadata"].(map[string]any); ok {
+			delete(meta, "namespace") // OLM's to choose
+		}
+		b.files[fileName(object)], err = yaml.Marshal(plain)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s %s of release %s: %w", object.Kind, object.Name, r.Version, err)
+	}
+	return nil
+}
+
+func fileName(object metav1.PartialObjectMetadata) string {
+	return strings.ToLower(object.Name + "_" + object.Kind + ".yaml")
+}
+
+// watchTargets lets the operator of a release watch the namespaces of its
+// OperatorGroup, under the image of its version.
+func watchTargets(deployment *appsv1.Deployment, r Release) {
+	container := &deployment.Spec.Template.Spec.Containers[0]
+	container.Image = operatorRepository + ":" + r.tag()
+	for i := range container.Env {
+		if container.Env[i].Name == "WATCH_NAMESPACE" {
+			container.Env[i] = corev1.EnvVar{Name: "WATCH_NAMESPACE", ValueFrom: &corev1.EnvVarSource{
+				FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['olm.targetNamespaces']"}}}
+		}
+	}
+}
+
+// labels are those of the bundle's image, and its annotations.yaml.
+func labels(channels []string) map[string]string {
+	const prefix = "operators.operatorframework.io.bundle."
+	return map[string]string{
+		prefix + "mediatype.v1": "registry+v1", prefix + "manifests.v1": "manifests/", prefix + "metadata.v1": "metadata/",
+		prefix + "package.v1": packageName, prefix + "channels.v1": strings.Join(channels, ","),
+		prefix + "channel.default.v1": defaultChannel,
+	}
+}
+
+// write makes the directory of the bundle.
+func (b *bundle) write(dir string, r Release) error {
+	csv, err := yaml.Marshal(b.csv)
+	if err != nil {
+		return fmt.Errorf("write the ClusterServiceVersion of release %s: %w", r.Version, err)
+	}
+	annotations, err := yaml.Marshal(map[string]any{"annotations": labels(r.Channels)})
+	if err != nil {
+		return fmt.Errorf("write the annotations of release %s: %w", r.Version, err)
+	}
+	files := map[string][]byte{"metadata/annotations.yaml": annotations, "manifests/" + packageName + ".clusterserviceversion.yaml": csv}
+	for name, content := range b.files {
+		files["manifests/"+name] = content
+	}
+	for name, content := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return fmt.Errorf("make the bundle of release %s: %w", r.Version, err)
+		}
+		if err := os.WriteFile(file, content, 0o644); err != nil {
+			return fmt.Errorf("make the bundle of release %s: %w", r.Version, err)
+		}
+	}
+	return nil
+}
+
+// bundle makes the directory of a release's bundle.
+func (b builder) bundle(ctx context.Context, r Release, source string) (string, error) {
+	manifests, err := run(ctx, "go", "tool", "-modfile=tools/go.mod", "kustomize", "build", filepath.Join(source, "config/default"))
+	if err != nil {
+		return "", err
+	}
+	made, err := newBundle(manifests, r)
+	if err != nil {
+		return "", err
+	}
+	if r.breakIt != nil {
+		r.breakIt(made)
+	}
+	dir := filepath.Join(b.scratch, "bundle-"+r.tag())
+	return dir, made.write(dir, r)
+}

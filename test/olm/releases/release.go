@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// releasesFile has the releases, the oldest first.
+const releasesFile = "catalog/releases.yaml"
+
+// Release is an entry of the file.
+type Release struct {
+	Version string `json:"version"`
+	// Commit that it was built from; empty for the working tree.
+	Commit   string   `json:"commit,omitempty"`
+	Channels []string `json:"channels"`
+	Changes  string   `json:"changes"`
+
+	// Variants of the working tree's, for tests.
+	breakIt func(*bundle)
+	// noImage leaves the bundle's image out of the registry.
+	noImage bool
+}
+
+func (r Release) tag() string     { return "v" + r.Version }
+func (r Release) csvName() string { return packageName + "." + r.tag() }
+
+func readReleases(version string) ([]Release, error) {
+	text, err := os.ReadFile(releasesFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the releases: %w", err)
+	}
+	var releases []Release
+	if err := yaml.UnmarshalStrict(text, &releases); err != nil {
+		return nil, fmt.Errorf("read the releases in %s: %w", releasesFile, err)
+	}
+	return append(releases, Release{Version: version, Channels: []string{"candidate"}, Changes: "The working tree."}), nil
+}
+
+// source is a directory with the release's sources: of its commit in the history, or
+// the working tree.
+func (b builder) source(ctx context.Context, r Release) (string, error) {
+	if r.Commit == "" {
+		return ".", nil
+	}
+	dir := filepath.Join(b.scratch, "source-"+r.tag())
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("make a directory for release %s: %w", r.Version, err)
+	}
+	var archive, said bytes.Buffer
+	git := exec.CommandContext(ctx, "git", "archive", r.Commit)
+	git.Stdout, git.Stderr = &archive, &said
+	if err := git.Run(); err != nil {
+		return "", fmt.Errorf("read commit %s of release %s from the history: %w: %s", r.Commit, r.Version, err, said.String())
+	}
+	tar := exec.CommandContext(ctx, "tar", "-x", "-C", dir)
+	tar.Stdin = &archive
+	if out, err := tar.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("unpack the sources of release %s: %w: %s", r.Version, err, out)
+	}
+	return dir, nil
+}
+
+// run is a program's output.
+func run(ctx context.Context, program string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	return out.Bytes(), nil
+}
