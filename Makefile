@@ -117,6 +117,18 @@ test-e2e: bin/cluster ## tests of the operator on a real Kubernetes, removed aft
 	@$(if $(KUBECONFIG),,trap '$(CLUSTER) down' EXIT;) $(MAKE) deploy CLUSTER_NAME=$(CLUSTER_NAME); \
 	$(call each,.,$(GOTEST) -count 1 $(if $(in-cluster),-exec '$(in-cluster)') ./test/e2e/...)
 
+# Of OLM's tests those that fit into the budget; the rest is for test-olm-all.
+olm-story = trap '$(CLUSTER) down' EXIT; $(MAKE) olm-up olm-releases CLUSTER_NAME=$(CLUSTER_NAME); \
+	$(call each,.,$(GOTEST) -count 1 -exec '$(CLUSTER) exec --' ./test/olm -args -next $(VERSION) -clusters $(1) -ginkgo.label-filter '$(2)' -ginkgo.v)
+
+test-olm: CLUSTER_NAME := olm
+test-olm: bin/cluster ## tests of installation and upgrades through OLM, on a cluster that is removed afterwards
+	@$(call olm-story,3,!long)
+
+test-olm-all: CLUSTER_NAME := olm
+test-olm-all: bin/cluster ## all of them, with 20 RedisClusters
+	@$(call olm-story,20,)
+
 ##@ Campaigns: hours, not minutes
 
 N         ?= 10
@@ -185,6 +197,10 @@ olm-up: $(if $(KUBECONFIG),,cluster-up olm-load) ## install OLM v0 from its own 
 	timeout 30 bash -c 'until $(kubectl) get olmconfigs,operatorgroups -A; do sleep 0.3; done' >/dev/null 2>&1; \
 	$(TOOL) kustomize build $$dir | $(kubectl) apply --server-side -f -
 	@for d in olm-operator catalog-operator; do $(kubectl) -n olm rollout status deployment/$$d --timeout 3m; done
+
+# All releases, the working tree as the next one, and the catalogs of the tests.
+olm-releases: bin/cluster
+	@$(CLUSTER) load $$($(MAKE) --no-print-directory images) $$(go run ./test/olm/releases -version $(VERSION) -opm $$($(CLUSTER) build olm)/opm) >/dev/null
 
 olm-load: bin/cluster
 	@$(CLUSTER) load $$($(IMAGES) build olm opm --programs $$($(CLUSTER) build olm)) >/dev/null
