@@ -63,8 +63,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(operatorsv1.AddToScheme(api.Scheme())).To(Succeed())
 	auditLog = audit.Log(os.Getenv("AUDIT_LOG"))
 	apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kubeapi.OperatorNamespace}})
+	uninstall(ctx) // what an interrupted run has left
 	namespace = newNamespace(ctx, "olm-")
-}, NodeTimeout(time.Minute))
+}, NodeTimeout(installTimeout))
 
 // newNamespace makes a namespace that admits restricted pods only.
 func newNamespace(ctx context.Context, prefix string) string {

@@ -70,7 +70,9 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		Expect(api.Patch(ctx, plan, client.MergeFrom(before))).To(Succeed())
 		awaitVersion(ctx, *next)
 		settle(ctx, clusters)
-		w.verify(ctx)
+		// It brings another start script, which lies in the ConfigMap: a pod takes it when it
+		// is next replaced.
+		w.verify(ctx, "configmaps")
 	}, SpecTimeout(specTimeout))
 
 	It("is removed: the data plane goes on; and adopts it without a write when it is back", func(ctx SpecContext) {
