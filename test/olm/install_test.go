@@ -48,16 +48,14 @@ func useCatalog(ctx context.Context, tag string) {
 	}, func(now *operatorsv1alpha1.CatalogSource) string { return fmt.Sprintf("%+v", now.Status) })
 }
 
-// useGroup makes the operator's namespace one where operators for the targets may be
-// installed; for all namespaces without any.
-func useGroup(ctx context.Context, targets ...string) {
+// useGroup makes the operator's namespace one where operators for all namespaces may be
+// installed.
+func useGroup(ctx context.Context) {
 	GinkgoHelper()
 	group := operatorGroup()
 	Expect(client.IgnoreNotFound(api.Delete(ctx, group))).To(Succeed())
 	Expect(api.AwaitGone(ctx, group)).To(Succeed())
-	group = operatorGroup()
-	group.Spec.TargetNamespaces = targets
-	Expect(api.Create(ctx, group)).To(Succeed())
+	Expect(api.Create(ctx, operatorGroup())).To(Succeed())
 }
 
 func operatorGroup() *operatorsv1.OperatorGroup {
@@ -69,11 +67,11 @@ func subscription() *operatorsv1alpha1.Subscription {
 }
 
 // subscribe asks for the operator of a channel.
-func subscribe(ctx context.Context, channel string, approval operatorsv1alpha1.Approval) {
+func subscribe(ctx context.Context, channel string) {
 	GinkgoHelper()
 	s := subscription()
 	s.Spec = &operatorsv1alpha1.SubscriptionSpec{Package: packageName, Channel: channel, CatalogSource: packageName,
-		CatalogSourceNamespace: catalogNamespace, InstallPlanApproval: approval}
+		CatalogSourceNamespace: catalogNamespace, InstallPlanApproval: operatorsv1alpha1.ApprovalAutomatic}
 	Expect(api.Create(ctx, s)).To(Succeed())
 }
 

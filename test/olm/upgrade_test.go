@@ -13,11 +13,6 @@ import (
 	"seang.org/operator/test/e2e/kubeapi"
 )
 
-const (
-	automatic = operatorsv1alpha1.ApprovalAutomatic
-	manual    = operatorsv1alpha1.ApprovalManual
-)
-
 var _ = Describe("The operator, from its first release to the next", Ordered, func() {
 	var clusters []*v1alpha1.RedisCluster
 
@@ -25,7 +20,7 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		useCatalog(ctx, "v0.1.0")
 		useGroup(ctx)
 		began := time.Now()
-		subscribe(ctx, "candidate", automatic)
+		subscribe(ctx, "candidate")
 		awaitVersion(ctx, "0.1.0")
 		measured("Subscription → Succeeded", time.Since(began).Round(time.Second))
 		for i := range *clusterCount {
@@ -54,7 +49,9 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 	}, SpecTimeout(specTimeout))
 
 	It("waits for approval where a person wants to give it", func(ctx SpecContext) {
-		changeSubscription(ctx, func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel, s.InstallPlanApproval = "candidate", manual })
+		changeSubscription(ctx, func(s *operatorsv1alpha1.SubscriptionSpec) {
+			s.Channel, s.InstallPlanApproval = "candidate", operatorsv1alpha1.ApprovalManual
+		})
 		w := watch(ctx, clusters)
 		useCatalog(ctx, "v"+*next)
 		status := awaitSubscription(ctx, "waiting for approval", func(now operatorsv1alpha1.SubscriptionStatus) bool {
@@ -79,7 +76,7 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		w := watch(ctx, clusters)
 		uninstall(ctx)
 		w.awaitWrites(ctx)
-		subscribe(ctx, "candidate", automatic)
+		subscribe(ctx, "candidate")
 		awaitVersion(ctx, *next)
 		settle(ctx, clusters)
 		w.verify(ctx)

@@ -18,21 +18,21 @@ var _ = Describe("What goes wrong is said", Ordered, ContinueOnFailure, func() {
 	It("in the Subscription, of a channel that does not exist", func(ctx SpecContext) {
 		useCatalog(ctx, "v"+*next)
 		useGroup(ctx)
-		subscribe(ctx, "fast", automatic)
+		subscribe(ctx, "fast")
 		awaitCondition(ctx, operatorsv1alpha1.SubscriptionResolutionFailed, "no operators found in channel fast of package redis-operator")
 	}, SpecTimeout(specTimeout))
 
 	It("in the Subscription, of a bundle image that cannot be pulled", Label(long), func(ctx SpecContext) {
 		useCatalog(ctx, "absent")
 		useGroup(ctx)
-		subscribe(ctx, "candidate", automatic)
+		subscribe(ctx, "candidate")
 		awaitCondition(ctx, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "bundle unpacking failed")
 	}, SpecTimeout(specTimeout))
 
 	It("in the ClusterServiceVersion, of an operator that does not get ready", Label(long), func(ctx SpecContext) {
 		useCatalog(ctx, "broken")
 		useGroup(ctx)
-		subscribe(ctx, "candidate", automatic)
+		subscribe(ctx, "candidate")
 		failed := awaitCSV(ctx, faulty("1"), operatorsv1alpha1.CSVPhaseFailed)
 		Expect(failed.Status.Message).To(ContainSubstring(kubeapi.OperatorDeployment))
 	}, SpecTimeout(specTimeout))

@@ -43,7 +43,7 @@ func newBundle(manifests []byte, r Release) (*bundle, error) {
 	} {
 		spec.InstallModes = append(spec.InstallModes, operatorsv1alpha1.InstallMode{Type: mode, Supported: true})
 	}
-	for _, document := range strings.Split(string(manifests), "\n---\n") {
+	for document := range strings.SplitSeq(string(manifests), "\n---\n") {
 		if err := b.add([]byte(document), r); err != nil {
 			return nil, err
 		}
@@ -70,19 +70,7 @@ func (b *bundle) add(document []byte, r Release) error {
 				Name: deployment.Name, Label: deployment.Labels, Spec: deployment.Spec})
 		}
 	case "Role", "ClusterRole":
-		var role rbacv1.ClusterRole
-		if err = yaml.Unmarshal(document, &role); err != nil {
-			break
-		}
-		granted := operatorsv1alpha1.StrategyDeploymentPermissions{ServiceAccountName: accountName, Rules: role.Rules}
-		switch {
-		case object.Kind == "Role":
-			install.Permissions = append(install.Permissions, granted)
-		case strings.HasSuffix(role.Name, "manager-role"), strings.HasSuffix(role.Name, "metrics-auth-role"):
-			install.ClusterPermissions = append(install.ClusterPermissions, granted)
-		default:
-			b.files[fileName(object)] = document
-		}
+		err = b.addRole(document, object)
 	case "CustomResourceDefinition":
 		var crd apiextensionsv1.CustomResourceDefinition
 		if err = yaml.Unmarshal(document, &crd); err == nil {
@@ -103,6 +91,25 @@ func (b *bundle) add(document []byte, r Release) error {
 	}
 	if err != nil {
 		return fmt.Errorf("read %s %s of release %s: %w", object.Kind, object.Name, r.Version, err)
+	}
+	return nil
+}
+
+// addRole grants the operator's own roles to its account; those for users lie beside.
+func (b *bundle) addRole(document []byte, object metav1.PartialObjectMetadata) error {
+	var role rbacv1.ClusterRole
+	if err := yaml.Unmarshal(document, &role); err != nil {
+		return err
+	}
+	install := &b.csv.Spec.InstallStrategy.StrategySpec
+	granted := operatorsv1alpha1.StrategyDeploymentPermissions{ServiceAccountName: accountName, Rules: role.Rules}
+	switch {
+	case object.Kind == "Role":
+		install.Permissions = append(install.Permissions, granted)
+	case strings.HasSuffix(role.Name, "manager-role"), strings.HasSuffix(role.Name, "metrics-auth-role"):
+		install.ClusterPermissions = append(install.ClusterPermissions, granted)
+	default:
+		b.files[fileName(object)] = document
 	}
 	return nil
 }

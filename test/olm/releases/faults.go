@@ -4,8 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
-
-	"k8s.io/utils/ptr"
 )
 
 // Releases after the working tree's, on candidate, that show what goes wrong. Their
@@ -18,7 +16,7 @@ func faults(next Release) map[string]Release {
 	broken.breakIt = func(b *bundle) {
 		// It runs, and never gets ready; the Deployment says so after a short while.
 		deployment := &b.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
-		deployment.ProgressDeadlineSeconds = ptr.To(int32(20))
+		deployment.ProgressDeadlineSeconds = new(int32(20))
 		container := &deployment.Template.Spec.Containers[0]
 		container.Image, container.Command = "registry.seang.org/test/not-redis:v1", []string{"sleep", "infinity"}
 		container.Args = nil
