@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,11 +25,10 @@ const (
 )
 
 // useCatalog makes the CatalogSource show the catalog of a tag, and waits until OLM
-// reads it: a release is published.
+// reads that one: a release is published.
 func useCatalog(ctx context.Context, tag string) {
 	GinkgoHelper()
 	source := &operatorsv1alpha1.CatalogSource{ObjectMeta: metav1.ObjectMeta{Namespace: catalogNamespace, Name: packageName}}
-	began := time.Now()
 	err := api.Get(ctx, client.ObjectKeyFromObject(source), source)
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 	source.Spec = operatorsv1alpha1.CatalogSourceSpec{SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: catalogImage + tag,
@@ -37,15 +36,24 @@ func useCatalog(ctx context.Context, tag string) {
 	if err != nil {
 		Expect(api.Create(ctx, source)).To(Succeed())
 	} else {
-		if source.Status.GRPCConnectionState != nil {
-			began = source.Status.GRPCConnectionState.LastConnectTime.Time
-		}
 		Expect(api.Update(ctx, source)).To(Succeed())
 	}
+	var since metav1.Time
+	Eventually(func(g Gomega) {
+		pods := &corev1.PodList{}
+		g.Expect(api.List(ctx, pods, client.InNamespace(catalogNamespace), client.MatchingLabels{"olm.catalogSource": packageName})).To(Succeed())
+		g.Expect(pods.Items).To(HaveLen(1), "the catalog before it is still served")
+		container := pods.Items[0].Spec.Containers[0]
+		g.Expect(container.Image).To(Equal(catalogImage + tag))
+		g.Expect(pods.Items[0].Status.StartTime).NotTo(BeNil())
+		since = *pods.Items[0].Status.StartTime
+	}, installTimeout, "500ms").Should(Succeed())
 	await(ctx, source, installTimeout, "served", func(now *operatorsv1alpha1.CatalogSource) bool {
 		state := now.Status.GRPCConnectionState
-		return state != nil && state.LastObservedState == "READY" && !state.LastConnectTime.Time.Before(began.Truncate(time.Second))
-	}, func(now *operatorsv1alpha1.CatalogSource) string { return fmt.Sprintf("%+v", now.Status) })
+		return state != nil && state.LastObservedState == "READY" && !state.LastConnectTime.Before(&since)
+	}, func(now *operatorsv1alpha1.CatalogSource) string {
+		return fmt.Sprintf("%+v, pod since %s", now.Status.GRPCConnectionState, since)
+	})
 }
 
 // useGroup makes the operator's namespace one where operators for all namespaces may be
