@@ -19,6 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 50",message="the name must have at most 50 characters: the names of the pods and Services are derived from it"
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="the name must start with a letter and have only lower-case letters, digits and '-': Services are named after it"
+// +operator-sdk:csv:customresourcedefinitions:displayName="Redis Cluster",order=1,resources={{StatefulSet,v1,""},{Pod,v1,""},{Service,v1,""},{ConfigMap,v1,""},{Secret,v1,""},{PersistentVolumeClaim,v1,""},{PodDisruptionBudget,v1,""}}
 type RedisCluster struct {
 	metav1.TypeMeta `json:",inline"`
 

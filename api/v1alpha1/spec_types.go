@@ -19,6 +19,7 @@ type RedisClusterSpec struct {
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Read replicas",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"},order=1
 	Replicas int32 `json:"replicas,omitempty"`
 
 	// memoryLimit is the memory request and limit of each Redis container, 64Mi
@@ -27,12 +28,14 @@ type RedisClusterSpec struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="memoryLimit must be at least 64Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('1Ti')) <= 0",message="memoryLimit must be at most 1Ti"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory of each Redis",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=2
 	MemoryLimit resource.Quantity `json:"memoryLimit"`
 
 	// enablePersistence keeps the data in an append-only file and snapshots on
 	// a volume per pod. Without it the loss of all members at once is the loss
 	// of the data.
 	// +required
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Keep the data on volumes",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"},order=3
 	EnablePersistence *bool `json:"enablePersistence,omitempty"`
 
 	// image is a Redis (7.0 or later) or Valkey (8 or later) image that has
@@ -42,10 +45,12 @@ type RedisClusterSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9._:/@-]*$')",message="image must be an image reference such as docker.io/library/redis:8.0"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Image",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=4
 	Image string `json:"image,omitempty"`
 
 	// storage describes the volumes of a persistent cluster.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Volumes",order=5
 	Storage *StorageSpec `json:"storage,omitempty"`
 
 	// config holds redis.conf directives by name. Those that the operator owns
@@ -54,33 +59,40 @@ type RedisClusterSpec struct {
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(name, name.matches('^[a-z][a-z0-9-]*$') && size(name) <= 64)",message="config names must be redis.conf directives in lower case, such as maxmemory-policy"
 	// +kubebuilder:validation:XValidation:rule="self.all(name, self[name].matches('^[^\\x00-\\x1f\\x7f]*$'))",message="config values must be one line without control characters"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Directives of redis.conf",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Config map[string]ConfigValue `json:"config,omitempty"`
 
 	// auth says how applications log in. Unset, a password is generated into
 	// the Secret that status.binding names.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials",order=6
 	Auth *AuthSpec `json:"auth,omitempty"`
 
 	// durability says when the primary stops accepting writes for want of replicas.
 	// Unset, the mode is Default.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Durability",order=7
 	Durability *DurabilitySpec `json:"durability,omitempty"`
 
 	// scheduling says where the pods may run. Unset, they are spread over
 	// nodes and zones where possible.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Scheduling",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Scheduling *SchedulingSpec `json:"scheduling,omitempty"`
 
 	// resources holds what the Redis container gets besides memory.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="CPU",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Resources *ResourcesSpec `json:"resources,omitempty"`
 
 	// service says how the Services are exposed.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Services",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Service *ServicesSpec `json:"service,omitempty"`
 
 	// podMetadata is added to every pod.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Labels and annotations of the pods",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	PodMetadata *PodMetadata `json:"podMetadata,omitempty"`
 }
 
@@ -108,6 +120,7 @@ type StorageSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Mi')) >= 0",message="storage.size must be at least 64Mi"
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).compareTo(quantity('64Ti')) <= 0",message="storage.size must be at most 64Ti"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Size of each volume",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Size *resource.Quantity `json:"size,omitempty"`
 
 	// storageClassName of the volumes. Unset, the cluster's default class.
@@ -115,12 +128,14 @@ type StorageSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="storage.storageClassName must be the name of a StorageClass: lower-case letters, digits, '-' and '.'"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Storage class",xDescriptors={"urn:alm:descriptor:io.kubernetes:StorageClass"}
 	StorageClassName string `json:"storageClassName,omitempty"`
 
 	// reclaimPolicy says what becomes of the volumes when the RedisCluster is
 	// deleted.
 	// +optional
 	// +kubebuilder:default=Delete
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When the RedisCluster is deleted",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:select:Retain"}
 	ReclaimPolicy ReclaimPolicy `json:"reclaimPolicy,omitempty"`
 }
 
@@ -133,6 +148,7 @@ type AuthSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="auth.secretName must be the name of a Secret: lower-case letters, digits, '-' and '.'"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Secret with the password",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
 	SecretName string `json:"secretName,omitempty"`
 }
 
@@ -158,6 +174,7 @@ const (
 type DurabilitySpec struct {
 	// mode says what happens when replicas are lost. Unset, it is Default.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="When replicas are lost",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Default","urn:alm:descriptor:com.tectonic.ui:select:Strict"}
 	Mode DurabilityMode `json:"mode,omitempty"`
 
 	// minReplicas that must have acknowledged within two seconds for a write to be
@@ -165,6 +182,7 @@ type DurabilitySpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=9
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replicas that must acknowledge",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	MinReplicas int32 `json:"minReplicas,omitempty"`
 }
 
@@ -173,16 +191,19 @@ type SchedulingSpec struct {
 	// nodeSelector is copied to the pods.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Node selector",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced","urn:alm:descriptor:com.tectonic.ui:selector:core:v1:Node"}
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
 	// affinity is copied to the pods.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Affinity",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
 	// tolerations are copied to the pods.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Tolerations",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// topologySpreadConstraints replace the operator's own: one pod a node and
@@ -191,6 +212,7 @@ type SchedulingSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Topology spread constraints",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// priorityClassName is copied to the pods.
@@ -198,6 +220,7 @@ type SchedulingSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="scheduling.priorityClassName must be the name of a PriorityClass: lower-case letters, digits, '-' and '.'"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Priority class",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced","urn:alm:descriptor:io.kubernetes:PriorityClass"}
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
@@ -215,12 +238,14 @@ type CPUSpec struct {
 	// request in CPU units, more than zero. Unset, 100m.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="resources.cpu.request must be more than zero"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="CPU request",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced","urn:alm:descriptor:com.tectonic.ui:text"}
 	Request *resource.Quantity `json:"request,omitempty"`
 
 	// limit in CPU units, more than zero. Unset, none: a throttled Redis
 	// looks like a hung one.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="quantity(string(self)).isGreaterThan(quantity('0'))",message="resources.cpu.limit must be more than zero"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="CPU limit",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced","urn:alm:descriptor:com.tectonic.ui:text"}
 	Limit *resource.Quantity `json:"limit,omitempty"`
 }
 
@@ -228,10 +253,12 @@ type CPUSpec struct {
 type ServicesSpec struct {
 	// primary is the read-write Service.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Read-write Service",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Primary *ServiceSpec `json:"primary,omitempty"`
 
 	// replicas is the read-only Service.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Read-only Service",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Replicas *ServiceSpec `json:"replicas,omitempty"`
 }
 

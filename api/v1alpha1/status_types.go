@@ -25,23 +25,28 @@ const (
 type RedisClusterStatus struct {
 	// phase summarises the conditions.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Phase",xDescriptors={"urn:alm:descriptor:io.kubernetes.phase"},order=1
 	Phase Phase `json:"phase,omitempty"`
 
 	// activeReplicas counts the read replicas that run, are linked to the
 	// primary and in sync; it equals spec.replicas when Ready.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas in sync",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"},order=2
 	ActiveReplicas int32 `json:"activeReplicas"`
 
 	// selector selects the replicas, for the scale subresource.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector of the replicas"
 	Selector string `json:"selector,omitempty"`
 
 	// lastSyncTimestamp is when the cluster last became what the spec asks.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last became what is asked"
 	LastSyncTimestamp *metav1.Time `json:"lastSyncTimestamp,omitempty"`
 
 	// observedGeneration is the generation that this status speaks of.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Generation seen"
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions of the types Ready, Available, Progressing, Degraded,
@@ -49,38 +54,46 @@ type RedisClusterStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"},order=4
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// primary names the pod that accepts writes.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Primary",xDescriptors={"urn:alm:descriptor:io.kubernetes:Pod"},order=3
 	Primary string `json:"primary,omitempty"`
 
 	// inSyncReplicas names the replicas that are in sync, sorted.
 	// +optional
 	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Names of the replicas in sync"
 	InSyncReplicas []string `json:"inSyncReplicas,omitempty"`
 
 	// record is the operator's memory of who may hold the data. It is written
 	// before each step that depends on it. Do not edit it.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Who may hold the data"
 	Record *Record `json:"record,omitempty"`
 
 	// maxMemory is the maxmemory in force.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Maxmemory in force",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=6
 	MaxMemory *resource.Quantity `json:"maxMemory,omitempty"`
 
 	// redisVersion is the version that the primary reports, for example
 	// "redis 8.0.2" or "valkey 8.1.1".
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Version",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"},order=5
 	RedisVersion string `json:"redisVersion,omitempty"`
 
 	// services names the Services of this cluster.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Services"
 	Services *ServiceNames `json:"services,omitempty"`
 
 	// binding names the Secret with which an application connects, in the
 	// layout of servicebinding.io.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Connection"
 	Binding *Binding `json:"binding,omitempty"`
 }
 
@@ -88,12 +101,15 @@ type RedisClusterStatus struct {
 type ServiceNames struct {
 	// primary is the read-write Service.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Read-write Service",xDescriptors={"urn:alm:descriptor:io.kubernetes:Service"}
 	Primary string `json:"primary,omitempty"`
 	// replicas is the read-only Service.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Read-only Service",xDescriptors={"urn:alm:descriptor:io.kubernetes:Service"}
 	Replicas string `json:"replicas,omitempty"`
 	// nodes is the headless Service with a stable name per pod.
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Headless Service",xDescriptors={"urn:alm:descriptor:io.kubernetes:Service"}
 	Nodes string `json:"nodes,omitempty"`
 }
 
@@ -101,6 +117,7 @@ type ServiceNames struct {
 type Binding struct {
 	// name of the Secret.
 	// +required
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Secret to connect with",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
 	Name string `json:"name"`
 }
 
