@@ -22,11 +22,12 @@ CLUSTER  = $(CURDIR)/bin/cluster --name $(CLUSTER_NAME)
 IMAGES  := go run -C test/images .
 GOTEST  := $(TOOL) gotestsum --format pkgname-and-test-fails --hide-summary=skipped -- -timeout 30m
 LINT    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/redis-operator/lint-$(shell cat tools/go.sum tools/lint/*.go | sha256sum | cut -c1-12)
+SDK     := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/redis-operator/operator-sdk-$(shell sha256sum tools/olm/go.sum | cut -c1-12)
 
 # Modules, as directories. Those in test/cluster/build only wrap programs of others:
 # building them is their check, and to vet them would compile Kubernetes once more.
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files -co --exclude-standard go.mod '*/go.mod')))
-OWN     := $(filter-out tools test/cluster/build/%,$(MODULES))
+OWN     := $(filter-out tools tools/olm test/cluster/build/%,$(MODULES))
 each     = for m in $(1); do echo "module $$(cd $$m; go list -m)"; (cd $$m; $(2)); done
 each-module = $(call each,$(OWN) tools,$(1))
 
@@ -184,6 +185,26 @@ images: ## build the images of the operator, Redis and Valkey, and print REFEREN
 	@$(IMAGES) build operator --source $(CURDIR) --version v$(VERSION)
 
 ##@ The Operator Lifecycle Manager
+
+CSV_BASE := config/manifests/bases/redis-operator.clusterserviceversion.yaml
+
+# operator-sdk takes the time of the clock for createdAt: the base's is put back, so
+# that the same sources give the same bytes.
+bundle: manifests $(SDK) ## write bundle/ and bundle.Dockerfile of VERSION=x.y.z from config/manifests
+	@$(SDK) generate kustomize manifests -q --interactive=false --apis-dir api --package redis-operator
+	@$(TOOL) kustomize build config/manifests | $(SDK) generate bundle -q --overwrite --version $(VERSION) --package redis-operator --channels candidate,stable --default-channel stable
+	@created=$$(sed -n 's/^    createdAt: //p' $(CSV_BASE)); sed -i "s/^    createdAt: .*/    createdAt: $$created/" bundle/manifests/*.clusterserviceversion.yaml
+	@$(SDK) bundle validate ./bundle
+
+bundle-fresh: ## fail if bundle/ is not what "make bundle" writes
+	@before=$$(mktemp -d); trap 'rm -rf $$before' EXIT; cp -r --parents bundle bundle.Dockerfile $(CSV_BASE) $$before; \
+	$(MAKE) -s bundle; for f in bundle bundle.Dockerfile $(CSV_BASE); do diff -ru $$before/$$f $$f || { echo "$$f was stale, and is written anew"; exit 1; }; done
+
+$(SDK): | tools/olm/go.sum
+	@echo 'building operator-sdk, once: takes some minutes'
+	@CGO_ENABLED=0 go build -C tools/olm -trimpath -tags 'containers_image_openpgp exclude_graphdriver_btrfs' \
+	  -ldflags "-s -w -X github.com/operator-framework/operator-sdk/internal/version.Version=$$(go list -C tools/olm -m -f '{{.Version}}' github.com/operator-framework/operator-sdk)" \
+	  -o $@ github.com/operator-framework/operator-sdk/cmd/operator-sdk
 
 OLM_MODULE := github.com/operator-framework/operator-lifecycle-manager
 
