@@ -1,0 +1,269 @@
+package bundle_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/manifests"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/api/pkg/validation"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func load(t *testing.T) *manifests.Bundle {
+	t.Helper()
+	bundle, err := manifests.GetBundleFromDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bundle.CSV == nil || len(bundle.V1CRDs) != 1 {
+		t.Fatalf("the bundle has CSV %v and %d CRDs, want one each", bundle.CSV != nil, len(bundle.V1CRDs))
+	}
+	return bundle
+}
+
+func TestEveryValidatorIsContent(t *testing.T) {
+	bundle := load(t)
+	objects := bundle.ObjectsToValidate()
+	objects = append(objects, map[string]string{"k8s-version": "1.37.0"})
+	for _, validator := range validation.AllValidators {
+		for _, result := range validator.Validate(objects...) {
+			for _, found := range append(result.Errors, result.Warnings...) {
+				t.Errorf("%s: %v", result.Name, found)
+			}
+		}
+	}
+}
+
+// A catalog reads the annotations, a registry the labels.
+func TestTheImageHasTheAnnotationsAsLabels(t *testing.T) {
+	var metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	}
+	read(t, "metadata/annotations.yaml", &metadata)
+	dockerfile, err := os.ReadFile("../bundle.Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := map[string]string{}
+	for _, found := range regexp.MustCompile(`(?m)^LABEL ([^=]+)=(.*)$`).FindAllStringSubmatch(string(dockerfile), -1) {
+		labels[found[1]] = found[2]
+	}
+	if diff := cmp.Diff(metadata.Annotations, labels); diff != "" {
+		t.Errorf("annotations.yaml and the labels of bundle.Dockerfile differ (-annotations +labels):\n%s", diff)
+	}
+}
+
+func TestVersionsAndImagesAgree(t *testing.T) {
+	csv := load(t).CSV
+	version := csv.Spec.Version.String()
+	if want := "redis-operator.v" + version; csv.Name != want {
+		t.Errorf("the CSV is named %s, want %s", csv.Name, want)
+	}
+	image := "registry.seang.org/redis-operator:v" + version
+	container := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
+	if got := csv.Annotations["containerImage"]; container.Image != image || got != image {
+		t.Errorf("the Deployment runs %s, the annotation containerImage is %s, want %s", container.Image, got, image)
+	}
+	for _, env := range container.Env {
+		if strings.HasPrefix(env.Name, "RELATED_IMAGE_") && !slices.ContainsFunc(csv.Spec.RelatedImages, func(r operatorsv1alpha1.RelatedImage) bool { return r.Image == env.Value }) {
+			t.Errorf("%s=%s is not among relatedImages", env.Name, env.Value)
+		}
+	}
+}
+
+func TestEveryFieldIsDescribedAndEveryDescriptionHasAField(t *testing.T) {
+	bundle := load(t)
+	owned := bundle.CSV.Spec.CustomResourceDefinitions.Owned[0]
+	schema := bundle.V1CRDs[0].Spec.Versions[0].Schema.OpenAPIV3Schema
+	spec, status := map[string]bool{}, map[string]bool{}
+	for _, d := range owned.SpecDescriptors {
+		spec[d.Path] = true
+	}
+	for _, d := range owned.StatusDescriptors {
+		status[d.Path] = true
+	}
+	for part, described := range map[string]map[string]bool{"spec": spec, "status": status} {
+		for field := range schema.Properties[part].Properties {
+			if !described[field] {
+				t.Errorf("%s.%s has no descriptor: give it a marker in api/v1alpha1", part, field)
+			}
+		}
+		for path := range described {
+			node := schema.Properties[part]
+			for name := range strings.SplitSeq(path, ".") {
+				child, found := node.Properties[name]
+				if !found {
+					t.Errorf("%s.%s is described, and is no field", part, path)
+					break
+				}
+				node = child
+			}
+		}
+	}
+}
+
+// OLM v1 installs for all namespaces only, resolves no dependencies, and serves
+// neither webhooks nor API services of a bundle without more.
+func TestOLMv1CanInstallIt(t *testing.T) {
+	bundle := load(t)
+	spec := bundle.CSV.Spec
+	if !slices.Contains(spec.InstallModes, operatorsv1alpha1.InstallMode{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}) {
+		t.Error("the install mode AllNamespaces is not supported")
+	}
+	if len(spec.CustomResourceDefinitions.Required)+len(spec.APIServiceDefinitions.Owned)+len(spec.APIServiceDefinitions.Required)+len(spec.WebhookDefinitions) > 0 {
+		t.Error("the CSV needs CRDs or API services of others, or has webhooks")
+	}
+	if _, err := os.Stat("metadata/dependencies.yaml"); err == nil {
+		t.Error("the bundle has dependencies")
+	}
+}
+
+// What is stored, and what people send, stays valid.
+func TestTheCRDTakesAllThatTheLastReleaseTook(t *testing.T) {
+	var releases []struct{ Version, Commit string }
+	read(t, "../catalog/releases.yaml", &releases)
+	const file = "config/crd/bases/cache.seang.org_redisclusters.yaml"
+	crds := make([]apiextensionsv1.CustomResourceDefinition, 0, len(releases)+1)
+	names := make([]string, 0, len(releases)+1)
+	for _, r := range releases {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.Unmarshal(atCommit(t, r.Commit, file), &crd); err != nil {
+			t.Fatal(err)
+		}
+		crds, names = append(crds, crd), append(names, r.Version)
+	}
+	crds, names = append(crds, *load(t).V1CRDs[0]), append(names, "bundle/")
+	for i, before := range crds[:len(crds)-1] {
+		for _, old := range before.Spec.Versions {
+			at := slices.IndexFunc(crds[i+1].Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == old.Name })
+			if at < 0 || !crds[i+1].Spec.Versions[at].Served {
+				t.Errorf("%s → %s: version %s is not served any more", names[i], names[i+1], old.Name)
+				continue
+			}
+			for _, found := range tightened("", *old.Schema.OpenAPIV3Schema, *crds[i+1].Spec.Versions[at].Schema.OpenAPIV3Schema) {
+				t.Errorf("%s → %s: %s", names[i], names[i+1], found)
+			}
+		}
+	}
+}
+
+func TestTightenedSeesWhatUsersWouldFeel(t *testing.T) {
+	number := func(low float64) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: &low}
+	}
+	object := func(fields map[string]apiextensionsv1.JSONSchemaProps, required ...string) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields, Required: required}
+	}
+	type fields = map[string]apiextensionsv1.JSONSchemaProps
+	for name, c := range map[string]struct {
+		before, after apiextensionsv1.JSONSchemaProps
+		want          int
+	}{
+		"nothing changed":       {object(fields{"a": number(1)}), object(fields{"a": number(1)}), 0},
+		"a field came":          {object(fields{"a": number(1)}), object(fields{"a": number(1), "b": number(1)}), 0},
+		"a field went":          {object(fields{"a": number(1)}), object(fields{}), 1},
+		"a field became needed": {object(fields{"a": number(1)}), object(fields{"a": number(1)}, "a"), 1},
+		"a bound came closer":   {object(fields{"a": number(1)}), object(fields{"a": number(2)}), 1},
+		"a bound went away":     {object(fields{"a": number(2)}), object(fields{"a": number(1)}), 0},
+		"another type":          {object(fields{"a": number(1)}), object(fields{"a": {Type: "string"}}), 1},
+		"a value went": {
+			object(fields{"a": {Enum: []apiextensionsv1.JSON{{Raw: []byte(`"x"`)}, {Raw: []byte(`"y"`)}}}}),
+			object(fields{"a": {Enum: []apiextensionsv1.JSON{{Raw: []byte(`"x"`)}}}}), 1},
+		"a rule came": {object(fields{}), apiextensionsv1.JSONSchemaProps{Type: "object",
+			XValidations: apiextensionsv1.ValidationRules{{Rule: "self.a > 1"}}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tightened("", c.before, c.after); len(got) != c.want {
+				t.Errorf("got %q, want %d findings", got, c.want)
+			}
+		})
+	}
+}
+
+// tightened says where a schema refuses what an earlier one took.
+func tightened(path string, before, after apiextensionsv1.JSONSchemaProps) []string {
+	var found []string
+	say := func(what string) { found = append(found, path+": "+what) }
+	if before.Type != after.Type {
+		say("the type changed from " + before.Type + " to " + after.Type)
+	}
+	for _, name := range after.Required {
+		if !slices.Contains(before.Required, name) {
+			say(name + " is required now")
+		}
+	}
+	for _, value := range before.Enum {
+		if len(after.Enum) > 0 && !slices.ContainsFunc(after.Enum, func(v apiextensionsv1.JSON) bool { return string(v.Raw) == string(value.Raw) }) {
+			say("the value " + string(value.Raw) + " went")
+		}
+	}
+	if len(before.Enum) == 0 && len(after.Enum) > 0 {
+		say("only some values are allowed now")
+	}
+	if after.Pattern != "" && after.Pattern != before.Pattern {
+		say("the pattern changed")
+	}
+	for _, rule := range after.XValidations {
+		if !slices.ContainsFunc(before.XValidations, func(r apiextensionsv1.ValidationRule) bool { return r.Rule == rule.Rule }) {
+			say("there is a new rule: " + rule.Rule)
+		}
+	}
+	if lower(before.Maximum, after.Maximum) || lower(before.MaxLength, after.MaxLength) || lower(before.MaxItems, after.MaxItems) || lower(before.MaxProperties, after.MaxProperties) {
+		say("an upper bound came closer")
+	}
+	if higher(before.Minimum, after.Minimum) || higher(before.MinLength, after.MinLength) || higher(before.MinItems, after.MinItems) {
+		say("a lower bound came closer")
+	}
+	for _, name := range slices.Sorted(maps.Keys(before.Properties)) {
+		child, kept := after.Properties[name]
+		if !kept {
+			say(name + " was removed")
+			continue
+		}
+		found = append(found, tightened(path+"."+name, before.Properties[name], child)...)
+	}
+	if before.Items != nil && after.Items != nil && before.Items.Schema != nil && after.Items.Schema != nil {
+		found = append(found, tightened(path+"[]", *before.Items.Schema, *after.Items.Schema)...)
+	}
+	return found
+}
+
+// lower says that b bounds from above more than a; nil does not bound.
+func lower[N int64 | float64](a, b *N) bool {
+	return b != nil && (a == nil || *b < *a)
+}
+
+// higher says that b bounds from below more than a; nil does not bound.
+func higher[N int64 | float64](a, b *N) bool {
+	return b != nil && (a == nil || *b > *a)
+}
+
+// atCommit is a file as a commit of the history has it.
+func atCommit(t *testing.T, commit, file string) []byte {
+	t.Helper()
+	text, err := exec.CommandContext(t.Context(), "git", "show", commit+":"+file).Output()
+	if err != nil {
+		t.Fatalf("read %s of commit %s, which the whole history has: %v", file, commit, err)
+	}
+	return text
+}
+
+func read(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Clean(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
