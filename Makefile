@@ -60,7 +60,7 @@ fmt: $(LINT) ## format the code
 ##@ Checks
 
 verify: ## all checks: what is generated, config, go.mod, vet, lint, vulnerabilities
-	@$(STAGES) generated config tidy vet lint vuln
+	@$(STAGES) generated bundle-fresh config tidy vet lint vuln
 
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml config/manager/kustomization.yaml docs/reference/api.md
 
