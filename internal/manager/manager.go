@@ -107,6 +107,15 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (*Operator, error) {
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the controller: %w", err)
 	}
+	upgrades, err := newUpgradeable(cfg, mgr.GetClient())
+	if err != nil {
+		return nil, fmt.Errorf("prepare to tell OLM about upgrades: %w", err)
+	}
+	if upgrades != nil {
+		if err := mgr.Add(upgrades); err != nil {
+			return nil, fmt.Errorf("add what tells OLM about upgrades: %w", err)
+		}
+	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
 	}
