@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+
+	"seang.org/operator/test/e2e/kubeapi"
 )
 
 // machine is where the figures were measured.
@@ -76,18 +78,14 @@ func load() float64 {
 	return average
 }
 
-// clusterProgram makes and describes the embedded Kubernetes, from the root of
-// the repository.
-const clusterProgram = "bin/cluster"
-
 // printSettings lists where the embedded Kubernetes differs from kubeadm's.
 func printSettings(ctx context.Context, out io.Writer) {
-	if _, err := os.Stat(clusterProgram); errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(out, "settings of the cluster: unknown, as there is no %s in the current directory\n", clusterProgram)
+	if _, err := os.Stat(kubeapi.EmbeddedProgram); errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(out, "settings of the cluster: unknown, as there is no %s in the current directory\n", kubeapi.EmbeddedProgram)
 		return
 	}
 	fmt.Fprintln(out, "settings of the embedded Kubernetes that differ from kubeadm's defaults:")
-	command := exec.CommandContext(ctx, clusterProgram, "status", "--settings")
+	command := exec.CommandContext(ctx, kubeapi.EmbeddedProgram, "status", "--settings")
 	command.Stdout, command.Stderr = out, out
 	if err := command.Run(); err != nil {
 		fmt.Fprintf(out, "unknown: %v\n", err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"time"
@@ -82,12 +80,12 @@ func (c *subject) loseNode(ctx context.Context, o *oracle.Oracle) (found loss, e
 		return loss{}, err
 	}
 	o.Mark()
-	if err := setNode(ctx, "cut", primary.Spec.NodeName); err != nil {
+	if err := kubeapi.Embedded(ctx, "node", "cut", primary.Spec.NodeName); err != nil {
 		return loss{}, err
 	}
 	cut := c.clock.Now()
 	defer func() {
-		healed := setNode(context.WithoutCancel(ctx), "heal", primary.Spec.NodeName)
+		healed := kubeapi.Embedded(context.WithoutCancel(ctx), "node", "heal", primary.Spec.NodeName)
 		if err = errors.Join(err, healed); err == nil {
 			_, err = c.awaitCalm(ctx)
 		}
@@ -136,22 +134,6 @@ func (c *subject) awayFromLeader(ctx context.Context) (*v1alpha1.RedisCluster, *
 			return nil, nil, err
 		}
 	}
-}
-
-// clusterEnv names the embedded cluster; bin/cluster exec sets it.
-const clusterEnv = "CLUSTER_NAME"
-
-// setNode cuts a node off the network of the embedded cluster, or heals it.
-func setNode(ctx context.Context, what, node string) error {
-	name := os.Getenv(clusterEnv)
-	if name == "" {
-		return fmt.Errorf("%s must name an embedded cluster, whose nodes can be cut off: bin/cluster exec sets it", clusterEnv)
-	}
-	said, err := exec.CommandContext(ctx, clusterProgram, "node", what, node, "--name", name).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s node %s: %w: %s", what, node, err, said)
-	}
-	return nil
 }
 
 // stranded is a client next to the primary, which stays connected to it when its

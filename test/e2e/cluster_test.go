@@ -113,7 +113,7 @@ func (c rediscluster) awaitReady(ctx context.Context, within time.Duration) *v1a
 // speaks of it: the record alone comes earlier.
 func (c rediscluster) awaitFailover(ctx context.Context, epoch int64) *v1alpha1.RedisCluster {
 	GinkgoHelper()
-	return c.await(ctx, noticeTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
+	return c.await(ctx, recoveryTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
 		return now.Status.Record.Epoch > epoch && now.Status.Primary == now.Status.Record.Primary.Pod
 	})
 }
