@@ -130,11 +130,31 @@ func (n *Nodes) pass(ctx context.Context) bool {
 	for i := range pods.Items {
 		alive[pods.Items[i].Name] = &pods.Items[i]
 	}
-	done := true
-	wanted := map[string]bool{}
+	done, wanted := n.placePods(ctx, sets, alive)
+	for name, pod := range alive {
+		switch {
+		case !pod.DeletionTimestamp.IsZero():
+			done = n.stop(ctx, pod) && done
+		case !wanted[name] && metav1.GetControllerOf(pod) != nil:
+			done = n.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}) == nil && done
+		case pod.Status.PodIP == "":
+			done = n.run(ctx, pod) && done
+		}
+	}
+	for i := range claims.Items {
+		done = n.keep(ctx, &claims.Items[i], alive) && done
+	}
+	return done
+}
+
+// placePods does for each StatefulSet what its controller does, and returns the pods
+// that are to be there.
+func (n *Nodes) placePods(ctx context.Context, sets *appsv1.StatefulSetList, alive map[string]*corev1.Pod) (done bool, wanted map[string]bool) {
+	done, wanted = true, map[string]bool{}
 	for i := range sets.Items {
 		set := &sets.Items[i]
 		if !set.DeletionTimestamp.IsZero() {
+			done = n.orphan(ctx, set, alive, wanted) && done
 			continue
 		}
 		done = n.observed(ctx, set) && done
@@ -143,27 +163,12 @@ func (n *Nodes) pass(ctx context.Context) bool {
 			wanted[name] = true
 			if alive[name] == nil {
 				done = n.create(ctx, set, name) && done
+			} else {
+				done = n.adopt(ctx, set, alive[name]) && done
 			}
 		}
 	}
-	for name, pod := range alive {
-		switch {
-		case !pod.DeletionTimestamp.IsZero():
-			done = n.stop(ctx, pod) && done
-		case !wanted[name]:
-			done = n.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}) == nil && done
-		case pod.Status.PodIP == "":
-			done = n.run(ctx, pod) && done
-		}
-	}
-	for i := range claims.Items {
-		claim := &claims.Items[i]
-		if pod, _ := naming.ClaimedBy(claim.Name); !claim.DeletionTimestamp.IsZero() && alive[pod] == nil {
-			claim.Finalizers = nil
-			done = n.client.Update(ctx, claim) == nil && done
-		}
-	}
-	return done
+	return done, wanted
 }
 
 // observed notes in the status that the StatefulSet was seen.
