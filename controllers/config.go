@@ -39,7 +39,9 @@ func ownedMessage(name, field string) string {
 // reconcileConfig brings the directives of the spec into force on every running
 // member, and reads back that they are.
 func (r *RedisClusterReconciler) reconcileConfig(ctx context.Context, s *scope) error {
-	wanted := s.directives()
+	// A process that began with a value of the user must get back what redis.conf has
+	// without it.
+	wanted := conf.WithDefaults(s.directives())
 	for i := range s.facts.Members {
 		m := &s.facts.Members[i]
 		if m.Info == nil || m.Info.Loading || s.rejected != nil {

@@ -105,6 +105,12 @@ func strip(object *unstructured.Unstructured, rename *strings.Replacer) map[stri
 		unstructured.RemoveNestedField(content, "metadata", "ownerReferences")
 		_ = unstructured.SetNestedField(content, owner.Kind+" "+owner.Name, "metadata", "owner")
 	}
+	if object.GetKind() == "RedisCluster" {
+		unstructured.RemoveNestedField(content, "spec") // What was asked, not what came of it.
+	}
+	if object.GetKind() == "Service" {
+		withoutNodePorts(content)
+	}
 	if object.GetKind() == "Secret" {
 		data, _, _ := unstructured.NestedMap(content, "data")
 		content["data"] = fmt.Sprint(slices.Sorted(maps.Keys(data)))
@@ -130,10 +136,25 @@ func strip(object *unstructured.Unstructured, rename *strings.Replacer) map[stri
 	return content
 }
 
+// withoutNodePorts says only that there are some: the API server chooses them.
+func withoutNodePorts(service map[string]any) {
+	ports, _, _ := unstructured.NestedSlice(service, "spec", "ports")
+	for _, port := range ports {
+		if port := port.(map[string]any); port["nodePort"] != nil {
+			port["nodePort"] = "some"
+		}
+	}
+	_ = unstructured.SetNestedSlice(service, ports, "spec", "ports")
+}
+
 // redisAt connects as an application does.
 func redisAt(ip, password string) (rueidis.Client, error) {
+	return redisAs(naming.UserDefault, ip, password)
+}
+
+func redisAs(user, ip, password string) (rueidis.Client, error) {
 	return rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{ip + ":6379"}, Username: naming.UserDefault, Password: password,
+		InitAddress: []string{ip + ":6379"}, Username: user, Password: password,
 		ForceSingleClient: true, AlwaysPipelining: true, PipelineMultiplex: -1, DisableRetry: true, DisableCache: true, ConnWriteTimeout: 3 * time.Second})
 }
 

@@ -88,6 +88,8 @@ type lane struct {
 	before map[string]*corev1.Pod
 	// reference is the end state of each workload without a crash.
 	reference map[string]string
+	// also is what else belongs to the end state; nil if nothing does.
+	also func(pods map[string]*corev1.Pod) (string, error)
 }
 
 func newLane(t *testing.T, server *apiserver.Server, c course) *lane {
@@ -193,7 +195,7 @@ func (l *lane) settled(w workload) error {
 		return err
 	}
 	if l.cluster == nil {
-		return l.same(ctx, w)
+		return l.same(ctx, w, pods)
 	}
 	if !isReady(c) || c.Status.Phase != v1alpha1.PhaseReady {
 		return fmt.Errorf("not Ready: %v", c.Status.Conditions)
@@ -204,7 +206,7 @@ func (l *lane) settled(w workload) error {
 	if err := l.life.idle(c, len(pods)); err != nil {
 		return err
 	}
-	return l.same(ctx, w)
+	return l.same(ctx, w, pods)
 }
 
 // whole checks the members, with the writer held.
@@ -220,7 +222,7 @@ func (l *lane) whole(ctx context.Context, w workload, pods map[string]*corev1.Po
 }
 
 // same compares the objects with those of the first run.
-func (l *lane) same(ctx context.Context, w workload) error {
+func (l *lane) same(ctx context.Context, w workload, pods map[string]*corev1.Pod) error {
 	c := l.cluster
 	if c == nil {
 		c = &v1alpha1.RedisCluster{}
@@ -229,11 +231,18 @@ func (l *lane) same(ctx context.Context, w workload) error {
 	if err != nil {
 		return err
 	}
+	if l.also != nil {
+		more, err := l.also(pods)
+		if err != nil {
+			return err
+		}
+		state += more
+	}
 	if l.reference[w.name] == "" {
 		l.reference[w.name] = state
 	}
 	if diff := cmp.Diff(l.reference[w.name], state); diff != "" {
-		return fmt.Errorf("the end state differs from that without a crash (-without +with):\n%s", diff)
+		return fmt.Errorf("the end state differs from that of the first run (-first +this):\n%s", diff)
 	}
 	return nil
 }

@@ -22,9 +22,9 @@ func template(cluster *v1alpha1.RedisCluster) map[string]string {
 	parts := map[string]any{
 		"image":             spec.Image,
 		"enablePersistence": persistent(cluster),
-		"scheduling":        spec.Scheduling,
-		"resources":         spec.Resources,
-		"podMetadata":       spec.PodMetadata,
+		"scheduling":        schedulingPart(spec.Scheduling),
+		"resources":         resourcesPart(spec.Resources),
+		"podMetadata":       orNil(spec.PodMetadata),
 	}
 	if at := cluster.Annotations[naming.AnnotationRestartedAt]; at != "" {
 		parts["restartedAt"] = at
@@ -34,6 +34,31 @@ func template(cluster *v1alpha1.RedisCluster) map[string]string {
 		hashes[name] = partHash(part)
 	}
 	return hashes
+}
+
+// orNil returns a section of the spec, or nil if it says nothing: what is left of one
+// whose fields were removed must not replace pods.
+func orNil[Section any](section *Section) any {
+	if section == nil || encoded(section) == "{}" {
+		return nil
+	}
+	return section
+}
+
+func schedulingPart(scheduling *v1alpha1.SchedulingSpec) any {
+	if scheduling == nil || scheduling.Affinity == nil || *scheduling.Affinity != (corev1.Affinity{}) {
+		return orNil(scheduling)
+	}
+	without := *scheduling
+	without.Affinity = nil
+	return orNil(&without)
+}
+
+func resourcesPart(resources *v1alpha1.ResourcesSpec) any {
+	if resources == nil || orNil(resources.CPU) == nil {
+		return nil
+	}
+	return resources
 }
 
 func partHash(part any) string {

@@ -46,6 +46,21 @@ type Input struct {
 	Directives map[string]string
 }
 
+// defaults are the directives that the user may replace.
+var defaults = map[string]string{
+	"appendfsync":      "everysec",
+	"maxmemory-policy": "noeviction",
+	"tcp-keepalive":    "60",
+}
+
+// WithDefaults are the user's directives, and the operator's defaults of those that the
+// user does not set.
+func WithDefaults(directives map[string]string) map[string]string {
+	all := maps.Clone(defaults)
+	maps.Copy(all, directives)
+	return all
+}
+
 // directiveName keeps quotes, spaces and line breaks out, with which a name would
 // be that of another directive, or more than one.
 var directiveName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.-]*$`)
@@ -58,9 +73,9 @@ func Render(in Input) (string, error) {
 	var b strings.Builder
 	line := func(words ...string) { b.WriteString(strings.Join(words, " ") + "\n") }
 	line("# Written by the operator; changes are overwritten.")
-	line("maxmemory-policy noeviction")
-	line("tcp-keepalive 60")
-	line("appendfsync everysec")
+	for _, name := range slices.Sorted(maps.Keys(defaults)) {
+		line(name, defaults[name])
+	}
 	for _, name := range slices.Sorted(maps.Keys(in.Directives)) {
 		if !directiveName.MatchString(name) {
 			return "", fmt.Errorf("config has %q, which is no name of a directive", name)

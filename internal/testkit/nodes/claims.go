@@ -46,10 +46,10 @@ func (n *Nodes) adopt(ctx context.Context, set *appsv1.StatefulSet, pod *corev1.
 }
 
 // keep binds a claim to a volume of the size that it asks for, and lets one go that is
-// deleted once its pod is gone.
+// deleted once no pod uses it.
 func (n *Nodes) keep(ctx context.Context, claim *corev1.PersistentVolumeClaim, alive map[string]*corev1.Pod) bool {
 	if !claim.DeletionTimestamp.IsZero() {
-		if pod, _ := naming.ClaimedBy(claim.Name); alive[pod] != nil {
+		if pod, _ := naming.ClaimedBy(claim.Name); alive[pod] != nil && uses(alive[pod], claim) {
 			return true
 		}
 		claim.Finalizers = nil
@@ -61,4 +61,10 @@ func (n *Nodes) keep(ctx context.Context, claim *corev1.PersistentVolumeClaim, a
 	}
 	claim.Status.Phase, claim.Status.Capacity = corev1.ClaimBound, asked
 	return client.IgnoreNotFound(n.client.Status().Update(ctx, claim)) == nil
+}
+
+func uses(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(volume corev1.Volume) bool {
+		return volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.ClaimName == claim.Name
+	})
 }

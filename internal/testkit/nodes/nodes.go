@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -139,6 +140,8 @@ func (n *Nodes) pass(ctx context.Context) bool {
 			done = n.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}) == nil && done
 		case pod.Status.PodIP == "":
 			done = n.run(ctx, pod) && done
+		default:
+			done = n.resize(ctx, pod) && done
 		}
 	}
 	for i := range claims.Items {
@@ -210,9 +213,28 @@ func Running(pod *corev1.Pod, ip string) corev1.PodStatus {
 	return corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
 		ContainerStatuses: []corev1.ContainerStatus{{
-			Name: naming.ContainerRedis, Ready: true, ContainerID: "test://" + string(pod.UID),
+			Name: naming.ContainerRedis, Ready: true, ContainerID: "test://" + string(pod.UID), Resources: wantedResources(pod),
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
 	}
+}
+
+func wantedResources(pod *corev1.Pod) *corev1.ResourceRequirements {
+	for _, container := range pod.Spec.Containers {
+		if container.Name == naming.ContainerRedis {
+			return container.Resources.DeepCopy()
+		}
+	}
+	return nil
+}
+
+// resize gives a running container what its pod asks for since.
+func (n *Nodes) resize(ctx context.Context, pod *corev1.Pod) bool {
+	container := &pod.Status.ContainerStatuses[0]
+	if equality.Semantic.DeepEqual(container.Resources, wantedResources(pod)) {
+		return true
+	}
+	container.Resources = wantedResources(pod)
+	return client.IgnoreNotFound(n.client.Status().Update(ctx, pod)) == nil
 }
 
 // run starts the pod's process with the files that the pod mounts.

@@ -1,0 +1,61 @@
+package controllers_test
+
+// field is one field of spec and two values, all as JSON.
+type field struct {
+	// base is what else the spec has, and what it has where the field is removed.
+	base          string
+	first, second string
+	// grows is what admission says where the field is made smaller or removed, fixed
+	// where it is changed at all once the RedisCluster is there.
+	grows, fixed string
+	// unseen says why the value is in no child and in no process.
+	unseen string
+}
+
+// Those who look at fields of the volumes have them; a class from which claims can grow.
+const (
+	onVolumes    = `{"enablePersistence": true}`
+	onGrowing    = `{"enablePersistence": true, "storage": {"storageClassName": "` + classGrowing + `"}}`
+	classGrowing = "fields-growing"
+	classOther   = "fields-other"
+)
+
+// fields has every field of the schema; what Kubernetes defines is one field.
+var fields = map[string]field{
+	"replicas":          {first: `2`, second: `3`},
+	"memoryLimit":       {first: `"192Mi"`, second: `"96Mi"`},
+	"enablePersistence": {first: `true`, second: `false`},
+	"image":             {first: `"redis:one"`, second: `"redis:two"`},
+	// Only directives of which redis.conf has a value without the user's: what Redis
+	// would have by itself, a process that began with another value does not tell.
+	"config": {first: `{"maxmemory-policy": "allkeys-lru"}`,
+		second: `{"maxmemory-policy": "volatile-ttl", "tcp-keepalive": "30", "appendfsync": "no"}`},
+
+	"storage.size":             {base: onGrowing, first: `"2Gi"`, second: `"3Gi"`, grows: "storage.size cannot shrink or be removed"},
+	"storage.storageClassName": {base: onVolumes, first: `"` + classGrowing + `"`, second: `"` + classOther + `"`, fixed: "storage.storageClassName cannot change"},
+	"storage.reclaimPolicy":    {base: onVolumes, first: `"Retain"`, second: `"Delete"`, unseen: "it says what a deletion does"},
+
+	"auth.secretName": {first: `"password-one"`, second: `"password-two"`, unseen: "the values of Secrets are not compared, but tried"},
+
+	"durability.mode":        {base: `{"replicas": 2}`, first: `"Strict"`, second: `"Default"`},
+	"durability.minReplicas": {base: `{"replicas": 3, "durability": {"mode": "Strict"}}`, first: `2`, second: `1`},
+
+	"scheduling.nodeSelector": {first: `{"disk": "fast"}`, second: `{"disk": "slow", "rack": "1"}`},
+	"scheduling.affinity": {first: `{"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]}}}`,
+		second: `{"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "rack", "labelSelector": {"matchLabels": {"a": "b"}}}]}}`},
+	"scheduling.tolerations": {first: `[{"key": "a", "operator": "Exists"}, {"key": "b", "value": "c"}]`, second: `[{"key": "b", "value": "d", "effect": "NoSchedule"}]`},
+	"scheduling.topologySpreadConstraints": {first: `[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]`,
+		second: `[{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}]`},
+	"scheduling.priorityClassName": {first: `"fields-high"`, second: `"fields-low"`},
+
+	"resources.cpu.request": {first: `"200m"`, second: `"50m"`},
+	"resources.cpu.limit":   {first: `"2"`, second: `"1500m"`},
+
+	"service.primary.type":         {first: `"NodePort"`, second: `"LoadBalancer"`},
+	"service.primary.annotations":  {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
+	"service.replicas.type":        {first: `"LoadBalancer"`, second: `"NodePort"`},
+	"service.replicas.annotations": {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
+
+	"podMetadata.labels":      {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
+	"podMetadata.annotations": {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
+}
