@@ -14,6 +14,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
@@ -98,6 +99,9 @@ func prepare(t *testing.T, server *apiserver.Server) {
 	for i, name := range []string{"fields-low", "fields-high"} {
 		objects = append(objects, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: int32(i)})
 	}
+	// The node of all pods, which must have what a pod asks for when it is resized.
+	machine := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64"), corev1.ResourceMemory: resource.MustParse("64Gi")}
+	objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Status: corev1.NodeStatus{Capacity: machine, Allocatable: machine}})
 	for _, object := range objects {
 		if err := server.Client.Create(t.Context(), object); err != nil {
 			t.Fatalf("create %s: %v", object.GetName(), err)

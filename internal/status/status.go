@@ -69,7 +69,9 @@ func Compute(in Input) v1alpha1.RedisClusterStatus {
 }
 
 func observed(in Input, out *v1alpha1.RedisClusterStatus) {
+	// The decision has them in the order in which they joined.
 	out.InSyncReplicas = slices.Clone(in.Decision.InSync)
+	slices.Sort(out.InSyncReplicas)
 	out.ActiveReplicas = int32(len(in.Decision.InSync)) //nolint:gosec // At most a few dozen members.
 	if in.Decision.Record != nil {
 		out.Record = in.Decision.Record.DeepCopy()
