@@ -83,7 +83,7 @@ func (r *RedisClusterReconciler) resizeMember(ctx context.Context, s *scope, m *
 	}
 	asked, actual := memoryLimits(pod)
 	if m.Info.MaxMemory > goal || (m.Info.MaxMemory < goal && asked == limit && actual == limit) {
-		if err := r.setMaxMemory(ctx, s, m, goal); err != nil {
+		if err := r.setMemory(ctx, s, m, limit); err != nil {
 			return false, err
 		}
 		m.Info.MaxMemory = goal
@@ -94,13 +94,14 @@ func (r *RedisClusterReconciler) resizeMember(ctx context.Context, s *scope, m *
 	return actual == limit && m.Info.MaxMemory == goal, nil
 }
 
-func (r *RedisClusterReconciler) setMaxMemory(ctx context.Context, s *scope, m *plan.Member, goal int64) error {
+func (r *RedisClusterReconciler) setMemory(ctx context.Context, s *scope, m *plan.Member, limit int64) error {
 	member, err := r.member(ctx, s, m.Pod)
 	if err != nil {
 		return err
 	}
-	logf.FromContext(ctx).Info("maxmemory changed", "pod", m.Pod, "from", m.Info.MaxMemory, "to", goal)
-	return member.SetMaxMemory(ctx, goal)
+	directives := conf.Memory(limit, s.persistent())
+	logf.FromContext(ctx).Info("memory changed", "pod", m.Pod, "maxmemory", m.Info.MaxMemory, "to", directives)
+	return member.ConfigSet(ctx, directives)
 }
 
 // memoryLimits are what the pod's Redis container asks for and what it has.

@@ -84,13 +84,13 @@ func TestAMemberBootsWithoutARoleAndTakesTheOneItIsGiven(t *testing.T) {
 			if demoted.Role != redis.RoleReplica || demoted.Offset == 0 {
 				t.Fatalf("the transaction reported %+v", demoted)
 			}
-			if err := errors.Join(ma.SetMaxMemory(t.Context(), 32<<20), ma.SetMinReplicas(t.Context(), 1, 2),
+			if err := errors.Join(ma.ConfigSet(t.Context(), conf.Memory(128<<20, false)), ma.SetMinReplicas(t.Context(), 1, 2),
 				ma.PauseWrites(t.Context(), time.Second), ma.Unpause(t.Context()), ma.KillNormalClients(t.Context()),
 				ma.ConfigSet(t.Context(), map[string]string{"replica-serve-stale-data": "yes"}),
 				ma.SetPassword(t.Context(), naming.UserDefault, conf.Hash("another password"))); err != nil {
 				t.Fatalf("the operator's rights do not suffice: %v", err)
 			}
-			if i := info(t, ma); i.MinReplicas != 1 || i.MaxMemory != 32<<20 {
+			if i := info(t, ma); i.MinReplicas != 1 || i.MaxMemory != conf.MaxMemory(128<<20, false) {
 				t.Fatalf("not in force: %+v", i)
 			}
 		})

@@ -35,11 +35,6 @@ func (m *Member) AppendOnly(ctx context.Context) error {
 	return m.ConfigSet(ctx, map[string]string{"appendonly": "yes"})
 }
 
-// SetMaxMemory sets maxmemory, in bytes.
-func (m *Member) SetMaxMemory(ctx context.Context, bytes int64) error {
-	return m.ConfigSet(ctx, map[string]string{"maxmemory": strconv.FormatInt(bytes, 10)})
-}
-
 // SetMinReplicas makes the process refuse writes unless so many replicas have
 // acknowledged within maxLag seconds.
 func (m *Member) SetMinReplicas(ctx context.Context, replicas, maxLag int) error {

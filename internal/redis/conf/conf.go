@@ -99,7 +99,7 @@ func Render(in Input) (string, error) {
 // a port that nobody listens on, and answers no reads until the operator found
 // it in sync (safety rule 1).
 func owned(in Input) []string {
-	backlog := Backlog(in.MemoryLimit)
+	memory := Memory(in.MemoryLimit, in.Persistence)
 	lines := []string{
 		"bind * -::*",
 		fmt.Sprintf("port %d", redis.Port),
@@ -121,10 +121,10 @@ func owned(in Input) []string {
 		"repl-diskless-load disabled",
 		"repl-ping-replica-period 1",
 		"repl-timeout 60",
-		fmt.Sprintf("repl-backlog-size %d", backlog),
+		"repl-backlog-size " + memory["repl-backlog-size"],
 		"repl-backlog-ttl 0",
-		fmt.Sprintf("client-output-buffer-limit replica %d %d 60", replicaBuffer*backlog, replicaBuffer*backlog/2),
-		fmt.Sprintf("maxmemory %d", MaxMemory(in.MemoryLimit, in.Persistence)),
+		"client-output-buffer-limit " + memory["client-output-buffer-limit"],
+		"maxmemory " + memory["maxmemory"],
 		"shutdown-timeout 10",
 		"stop-writes-on-bgsave-error yes",
 	}
@@ -133,6 +133,17 @@ func owned(in Input) []string {
 	}
 	// Nothing outlives the process, not even the file that a copy came in.
 	return append(lines, `save ""`, "rdb-del-sync-files yes")
+}
+
+// Memory are the directives that follow from the container's limit in bytes: they change
+// together, or the buffers of a larger limit would not fit into a smaller one.
+func Memory(limit int64, persistence bool) map[string]string {
+	backlog := Backlog(limit)
+	return map[string]string{
+		"maxmemory":                  fmt.Sprint(MaxMemory(limit, persistence)),
+		"repl-backlog-size":          fmt.Sprint(backlog),
+		"client-output-buffer-limit": fmt.Sprintf("replica %d %d 60", replicaBuffer*backlog, replicaBuffer*backlog/2),
+	}
 }
 
 // Head-room below the container's limit.

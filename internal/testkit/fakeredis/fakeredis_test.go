@@ -45,7 +45,7 @@ func settle(t *testing.T, primary, replica string) pair {
 		p.primary.Promote(t.Context()), p.primary.Serve(t.Context()),
 		p.replica.Follow(t.Context(), primary), p.replica.Serve(t.Context()),
 		p.primary.SetPassword(t.Context(), naming.UserDefault, conf.Hash("another-password")),
-		p.primary.SetMinReplicas(t.Context(), 1, 2), p.primary.SetMaxMemory(t.Context(), 64<<20),
+		p.primary.SetMinReplicas(t.Context(), 1, 2), p.primary.ConfigSet(t.Context(), map[string]string{"maxmemory": "67108864"}),
 	} {
 		if err != nil {
 			t.Fatal(err)
