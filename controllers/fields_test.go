@@ -205,7 +205,7 @@ func (l *fieldLane) take(s step) {
 		}
 		return
 	}
-	l.lane.run(workload{name: l.name(s.value),
+	l.run(workload{name: l.name(s.value),
 		begin: func(*lane) {
 			if err := l.write(s.value); err != nil {
 				l.t.Fatalf("%v=%s: %v", l.path, s.value, err)

@@ -46,7 +46,10 @@ func TestEveryFieldReportHasItsTest(t *testing.T) {
 
 // TestEveryReportThatATestNamesIsInTheIndex finds the reports in the source of tests.
 func TestEveryReportThatATestNamesIsInTheIndex(t *testing.T) {
-	page := strings.Join(reportRows(t), "\n")
+	var page string
+	for _, row := range reportRows(t) {
+		page += strings.SplitN(row, "|", 3)[1]
+	}
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err

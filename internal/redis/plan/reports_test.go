@@ -51,3 +51,31 @@ func TestReports(t *testing.T) {
 		},
 	})
 }
+
+// TestTwoRequestsAtOnce shows that each wish of a person is answered for itself, and that
+// two of them never move more than one does.
+func TestTwoRequestsAtOnce(t *testing.T) {
+	asked := func(moveTo, accept string, f Facts) Facts {
+		f.MoveTo, f.Accept, f.Service = moveTo, accept, moveTo
+		return f
+	}
+	whole := func() Facts {
+		return facts(record(), member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0)))
+	}
+	decide(t, map[string]struct {
+		facts Facts
+		want  string
+	}{
+		"a move, and to keep the data of another": {facts: asked("r-2", "uid-1@1", whole()), want: `record epoch 2 of r-2, lease false, holders 2* 0* 1*, before r-0
+				switchover r-0 r-2
+				wait Promoting: r-0 is about to hand over to r-2
+				refused: the primary r-0 lives: move it with switchover-to, or name it to discard what others hold`},
+		"a move that is refused, too": {facts: asked("r-7", "uid-1@1", whole()), want: `service r-0
+				refused: r-0 stays primary: r-7 is no pod of this RedisCluster
+				refused: the primary r-0 lives: move it with switchover-to, or name it to discard what others hold`},
+		"a move to the primary, and to keep its data": {facts: asked("r-0", "uid-0@1", whole()), want: `done: r-0 is the primary
+				done: the data of r-0 is kept`},
+		"a move, and a wish that cannot be read": {facts: asked("r-0", "all of it", whole()), want: `done: r-0 is the primary
+				refused: "all of it" is not POD-UID@EPOCH`},
+	})
+}
