@@ -19,6 +19,7 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis/admin"
 	"seang.org/operator/test/e2e/kubeapi"
 	"seang.org/operator/test/e2e/oracle"
 )
@@ -33,9 +34,9 @@ func spec(replicas int32) v1alpha1.RedisClusterSpec {
 	return v1alpha1.RedisClusterSpec{Replicas: replicas, MemoryLimit: resource.MustParse("96Mi"), EnablePersistence: new(false)}
 }
 
-// persistentSpec is the same on volumes.
-func persistentSpec(replicas int32) v1alpha1.RedisClusterSpec {
-	s := spec(replicas)
+// persistentSpec is the same on volumes, with two replicas.
+func persistentSpec() v1alpha1.RedisClusterSpec {
+	s := spec(2)
 	s.EnablePersistence = new(true)
 	s.Storage = &v1alpha1.StorageSpec{Size: new(resource.MustParse("512Mi"))}
 	return s
@@ -232,19 +233,49 @@ func (c rediscluster) operatorAt(ctx context.Context, pod corev1.Pod) oracle.Tar
 // runs is how many oracles there were, for the names of their keys.
 var runs int
 
-// write starts writers through the primary Service and returns once they write.
-func (c rediscluster) write(ctx context.Context) *oracle.Oracle {
+// traffic is writers through the primary Service, and a monitor that writes to each
+// member.
+type traffic struct {
+	*oracle.Oracle
+	monitor *oracle.Monitor
+	cluster rediscluster
+	// epoch is that of the record when the writers began.
+	epoch int64
+}
+
+// write starts writers and returns once they write.
+func (c rediscluster) write(ctx context.Context) *traffic {
 	GinkgoHelper()
 	runs++
-	options := oracle.Options{Name: fmt.Sprintf("oracle-%d", runs), Plain: 2, Confirming: 2, Pace: 2 * time.Millisecond}
-	o := oracle.Start(ctx, c.primary(ctx), options)
-	awaitWrites(ctx, o)
-	o.Mark()
-	return o
+	name := fmt.Sprintf("oracle-%d", runs)
+	target := c.primary(ctx)
+	t := &traffic{cluster: c, epoch: c.get(ctx).Status.Record.Epoch,
+		Oracle:  oracle.Start(ctx, target, oracle.Options{Name: name, Plain: 2, Confirming: 2, Pace: 2 * time.Millisecond}),
+		monitor: oracle.Watch(ctx, name+":monitor", func(ctx context.Context) ([]oracle.Target, error) { return c.members(ctx, target) })}
+	awaitWrites(ctx, t)
+	t.Mark()
+	return t
+}
+
+// members are how to reach each pod that runs, with the login of the primary.
+func (c rediscluster) members(ctx context.Context, primary oracle.Target) ([]oracle.Target, error) {
+	list := &corev1.PodList{}
+	if err := api.List(ctx, list, client.InNamespace(c.key.Namespace), client.MatchingLabels(naming.Selector(c.key.Name))); err != nil {
+		return nil, fmt.Errorf("list the members: %w", err)
+	}
+	var targets []oracle.Target
+	for _, pod := range list.Items {
+		if pod.Status.PodIP != "" {
+			member := primary
+			member.Address = admin.Address(pod.Status.PodIP)
+			targets = append(targets, member)
+		}
+	}
+	return targets, nil
 }
 
 // awaitWrites waits until a few writes more were acknowledged.
-func awaitWrites(ctx context.Context, o *oracle.Oracle) {
+func awaitWrites(ctx context.Context, o *traffic) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no writes within %s", startTimeout))
 	defer cancel()
@@ -252,7 +283,7 @@ func awaitWrites(ctx context.Context, o *oracle.Oracle) {
 }
 
 // verify ends the writers and shows what became of their writes.
-func verify(ctx context.Context, o *oracle.Oracle, planned bool) {
+func verify(ctx context.Context, o *traffic, planned bool) {
 	GinkgoHelper()
 	awaitWrites(ctx, o)
 	measured("longest pause of writes", o.Mark().Round(time.Millisecond))
@@ -260,6 +291,7 @@ func verify(ctx context.Context, o *oracle.Oracle, planned bool) {
 	Expect(err).NotTo(HaveOccurred())
 	measured("writes", fmt.Sprintf("%+v", report))
 	Expect(report.Err(planned)).To(Succeed())
+	Expect(o.monitor.Err(o.cluster.get(ctx).Status.Record.Epoch-o.epoch)).To(Succeed(), "two members took writes")
 }
 
 // eventReasons are the reasons of the Events about the RedisCluster.

@@ -25,7 +25,7 @@ var _ = Describe("Where the files, the disk or the platform of a RedisCluster fa
 	var c rediscluster
 
 	BeforeAll(func(ctx SpecContext) {
-		c = create(ctx, namespace, "faults", persistentSpec(2))
+		c = create(ctx, namespace, "faults", persistentSpec())
 		c.awaitReady(ctx, startTimeout)
 	}, NodeTimeout(specTimeout))
 	AfterAll(func(ctx SpecContext) { c.delete(ctx) }, NodeTimeout(specTimeout))

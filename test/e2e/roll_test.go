@@ -116,7 +116,7 @@ var _ = Describe("A RedisCluster whose pods are replaced", Ordered, ContinueOnFa
 					r.Spec.EnablePersistence = new(persistent)
 					r.Spec.Storage = nil
 					if persistent {
-						r.Spec.Storage = persistentSpec(2).Storage
+						r.Spec.Storage = persistentSpec().Storage
 					}
 				})
 				c.awaitRolled(ctx, before)
@@ -133,7 +133,7 @@ var _ = Describe("A RedisCluster whose pods are replaced", Ordered, ContinueOnFa
 	}, SpecTimeout(specTimeout))
 
 	It("on volumes, restarts without a full copy, and its volumes grow without a restart", func(ctx SpecContext) {
-		c = create(ctx, namespace, "grown", persistentSpec(2))
+		c = create(ctx, namespace, "grown", persistentSpec())
 		c.awaitReady(ctx, startTimeout)
 		underLoad(ctx, func() {
 			before := c.uids(ctx)

@@ -31,7 +31,7 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 	}
 
 	It("becomes Ready, with a bound volume for each member", func(ctx SpecContext) {
-		s := persistentSpec(2)
+		s := persistentSpec()
 		s.Storage.ReclaimPolicy = v1alpha1.ReclaimRetain
 		began := time.Now()
 		c = create(ctx, namespace, "volumes", s)
