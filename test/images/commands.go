@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,8 +48,16 @@ func newRootsCommand() *cobra.Command {
 	return command
 }
 
+// buildOptions are what images are made from; those of packages need none of it.
+type buildOptions struct {
+	// source of the operator, its version and, where it is built once, its commit.
+	source, version, commit string
+	// programs is the directory with those of OLM.
+	programs string
+}
+
 func newBuildCommand() *cobra.Command {
-	var source, version, programs, commit string
+	var options buildOptions
 	command := &cobra.Command{
 		Use:   "build [name…]",
 		Short: "Make images, and print REFERENCE=FILE of each as the cluster's load command takes it",
@@ -59,43 +68,44 @@ func newBuildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if slices.Contains(images, reference.Operator) && version == "" {
-				return errors.New("the operator's image needs --version")
-			}
-			if programs == "" && (slices.Contains(images, reference.OLM) || slices.Contains(images, reference.OPM)) {
-				return errors.New("the images of OLM need --programs, which cluster build olm prints")
-			}
-			store, err := newStore()
-			if err != nil {
+			if err := options.complete(images); err != nil {
 				return err
 			}
 			for _, wanted := range images {
-				var built image.Built
-				switch wanted {
-				case reference.Operator:
-					built, err = store.Operator(command.Context(), source, version, commit)
-				case reference.OLM, reference.OPM:
-					built, err = store.OLM(command.Context(), wanted, programs)
-				default:
-					built, err = store.Server(command.Context(), wanted)
-				}
-				if err != nil {
+				if err := pack(command, func(s image.Store) (image.Built, error) { return options.build(command.Context(), s, wanted) }); err != nil {
 					return err
-				}
-				for _, name := range built.References {
-					if _, err := fmt.Fprintf(command.OutOrStdout(), "%s=%s\n", name, built.File); err != nil {
-						return fmt.Errorf("print: %w", err)
-					}
 				}
 			}
 			return nil
 		},
 	}
-	command.Flags().StringVar(&source, "source", "../..", "directory with the operator's main package; the default is right for go run -C test/images")
-	command.Flags().StringVar(&version, "version", "", "the operator's version, which is its image's tag")
-	command.Flags().StringVar(&commit, "made-from", "", "commit of the source, which is built once")
-	command.Flags().StringVar(&programs, "programs", "", "directory with the programs of OLM")
+	command.Flags().StringVar(&options.source, "source", "../..", "directory with the operator's main package; the default is right for go run -C test/images")
+	command.Flags().StringVar(&options.version, "version", "", "the operator's version, which is its image's tag")
+	command.Flags().StringVar(&options.commit, "made-from", "", "commit of the source, which is built once")
+	command.Flags().StringVar(&options.programs, "programs", "", "directory with the programs of OLM")
 	return command
+}
+
+// complete says what is missing for the images.
+func (o buildOptions) complete(images []reference.Image) error {
+	if slices.Contains(images, reference.Operator) && o.version == "" {
+		return errors.New("the operator's image needs --version")
+	}
+	if o.programs == "" && (slices.Contains(images, reference.OLM) || slices.Contains(images, reference.OPM)) {
+		return errors.New("the images of OLM need --programs, which cluster build olm prints")
+	}
+	return nil
+}
+
+func (o buildOptions) build(ctx context.Context, store image.Store, wanted reference.Image) (image.Built, error) {
+	switch wanted {
+	case reference.Operator:
+		return store.Operator(ctx, o.source, o.version, o.commit)
+	case reference.OLM, reference.OPM:
+		return store.OLM(ctx, wanted, o.programs)
+	default:
+		return store.Server(ctx, wanted)
+	}
 }
 
 func selectImages(names []string) ([]reference.Image, error) {

@@ -33,17 +33,20 @@ func newCatalogCommand() *cobra.Command {
 	}
 }
 
-func pack(command *cobra.Command, make func(image.Store) (image.Built, error)) error {
+// pack makes an image and prints its references.
+func pack(command *cobra.Command, build func(image.Store) (image.Built, error)) error {
 	store, err := newStore()
 	if err != nil {
 		return err
 	}
-	built, err := make(store)
+	built, err := build(store)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(command.OutOrStdout(), "%s=%s\n", built.References[0], built.File); err != nil {
-		return fmt.Errorf("print: %w", err)
+	for _, name := range built.References {
+		if _, err := fmt.Fprintf(command.OutOrStdout(), "%s=%s\n", name, built.File); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
 	}
 	return nil
 }
