@@ -13,6 +13,8 @@ import (
 
 // What docs/olm.md says a user sees, and where.
 var _ = Describe("What goes wrong is said", Ordered, ContinueOnFailure, func() {
+	// Another story may have left an installation.
+	BeforeEach(func(ctx SpecContext) { uninstall(ctx) }, NodeTimeout(installTimeout))
 	AfterEach(func(ctx SpecContext) { uninstall(ctx) }, NodeTimeout(installTimeout))
 
 	It("in the Subscription, of a channel that does not exist", func(ctx SpecContext) {
