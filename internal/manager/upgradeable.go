@@ -81,7 +81,8 @@ func (u *upgradeable) Start(ctx context.Context) error {
 // look tells OLM what changed since it was told last.
 func (u *upgradeable) look(ctx context.Context, now time.Time) error {
 	var list v1alpha1.RedisClusterList
-	if err := u.clusters.List(ctx, &list); err != nil {
+	// Only read, and each second: the cache need not copy them.
+	if err := u.clusters.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the RedisClusters: %w", err)
 	}
 	wanted := u.verdict(list.Items, now)

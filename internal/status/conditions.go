@@ -37,7 +37,7 @@ func available(in Input) metav1.Condition {
 	switch {
 	case !in.Observed:
 		return condition(v1alpha1.ConditionAvailable, metav1.ConditionUnknown, v1alpha1.ReasonUnknown, "the members were not looked at yet")
-	case primary != nil && primary.Persistent && primary.Info != nil && primary.Info.SaveFailed:
+	case primary != nil && primary.CannotSave():
 		return condition(v1alpha1.ConditionAvailable, metav1.ConditionFalse, v1alpha1.ReasonNotSaving, primary.Pod+" accepts no writes, since it cannot save to its volume")
 	case primary != nil && in.Service == in.Decision.Service:
 		return condition(v1alpha1.ConditionAvailable, metav1.ConditionTrue, v1alpha1.ReasonPrimaryAvailable, primary.Pod+" accepts writes")

@@ -155,6 +155,10 @@ func (m *Member) ID() v1alpha1.MemberID {
 // Answers says that the process answered and has loaded its data.
 func (m *Member) Answers() bool { return m.Info != nil && !m.Info.Loading }
 
+// CannotSave says that the process keeps its data on a volume and could not write there
+// last: as primary it refuses writes.
+func (m *Member) CannotSave() bool { return m.Persistent && m.Info != nil && m.Info.SaveFailed }
+
 // is says that the very process id answered in the member.
 func (m *Member) is(id v1alpha1.MemberID) bool {
 	return m.Info != nil && m.ID() == id
