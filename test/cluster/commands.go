@@ -96,11 +96,7 @@ func newUpCommand(o *options) *cobra.Command {
 				return err
 			}
 			began := time.Now() //nolint:forbidigo // shown to a human
-			components, err := build.Select()
-			if err != nil {
-				return err
-			}
-			if err := build.Ensure(cmd.Context(), components, cmd.ErrOrStderr()); err != nil {
+			if err := build.Ensure(cmd.Context(), build.OfCluster(), cmd.ErrOrStderr()); err != nil {
 				return err
 			}
 			ctx, cancel := contextWithTimeout(cmd.Context(), timeout)

@@ -73,10 +73,15 @@ var Components = []Component{
 	},
 }
 
+// OfCluster returns the components that a cluster is made of.
+func OfCluster() []Component {
+	return slices.DeleteFunc(slices.Clone(Components), func(c Component) bool { return c.OnDemand })
+}
+
 // Select returns the named components, those of a cluster if no name is given.
 func Select(names ...string) ([]Component, error) {
 	if len(names) == 0 {
-		return slices.DeleteFunc(slices.Clone(Components), func(c Component) bool { return c.OnDemand }), nil
+		return OfCluster(), nil
 	}
 	var selected []Component
 	for _, name := range names {

@@ -36,12 +36,8 @@ type Cluster struct {
 
 // New returns the cluster of a layout, which may not exist yet.
 func New(l layout.Layout) (*Cluster, error) {
-	components, err := build.Select()
-	if err != nil {
-		return nil, err
-	}
 	var dirs []string
-	for _, component := range components {
+	for _, component := range build.OfCluster() {
 		dir, err := component.Dir()
 		if err != nil {
 			return nil, err
@@ -68,11 +64,7 @@ func (c *Cluster) Up(ctx context.Context, out io.Writer) error {
 	if err := host.EnsurePackages(ctx, out); err != nil {
 		return err
 	}
-	components, err := build.Select()
-	if err != nil {
-		return err
-	}
-	if err := build.Ensure(ctx, components, out); err != nil {
+	if err := build.Ensure(ctx, build.OfCluster(), out); err != nil {
 		return err
 	}
 	if !l.Exists() {

@@ -58,27 +58,33 @@ func (s Store) Server(ctx context.Context, image reference.Image) (Built, error)
 	if !ok {
 		return Built{}, fmt.Errorf("image %s is not made from a root directory", image)
 	}
-	recipes, err := root.Select(parts.recipe)
+	from, key, err := s.root(ctx, parts)
 	if err != nil {
 		return Built{}, err
 	}
-	roots, err := s.Roots.Make(ctx, false, recipes...)
-	if err != nil {
-		return Built{}, err
-	}
-	key, err := parts.key(roots[0])
-	if err != nil {
-		return Built{}, err
-	}
-	built := Built{Image: image, References: references(image, roots[0]), File: image.File(s.Dir)}
+	built := Built{Image: image, References: references(image, from), File: image.File(s.Dir)}
 	if madeFrom(built.File, key) {
 		return built, nil
 	}
-	made, err := parts.image(roots[0], key)
+	made, err := parts.image(from, key)
 	if err != nil {
 		return Built{}, fmt.Errorf("make image %s: %w", image, err)
 	}
 	return s.write(built, made)
+}
+
+// root makes the root directory of an image, and names its content.
+func (s Store) root(ctx context.Context, parts fromRoot) (from root.Root, key string, err error) {
+	recipes, err := root.Select(parts.recipe)
+	if err != nil {
+		return root.Root{}, "", err
+	}
+	roots, err := s.Roots.Make(ctx, false, recipes...)
+	if err != nil {
+		return root.Root{}, "", err
+	}
+	key, err = parts.key(roots[0])
+	return roots[0], key, err
 }
 
 // madeFrom tells whether the image in a file was made from key.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -27,15 +26,7 @@ var olmPrograms = map[reference.Image]map[string]string{
 // with its programs, if it is not there and up to date. As in the published images
 // there are cp, which unpacks bundles, and a /tmp for the cache of catalogs.
 func (s Store) OLM(ctx context.Context, image reference.Image, programs string) (Built, error) {
-	recipes, err := root.Select(fromRoots[reference.NotRedis].recipe)
-	if err != nil {
-		return Built{}, err
-	}
-	roots, err := s.Roots.Make(ctx, false, recipes...)
-	if err != nil {
-		return Built{}, err
-	}
-	packages, err := fromRoots[reference.NotRedis].key(roots[0])
+	from, packages, err := s.root(ctx, fromRoots[reference.NotRedis])
 	if err != nil {
 		return Built{}, err
 	}
@@ -45,7 +36,7 @@ func (s Store) OLM(ctx context.Context, image reference.Image, programs string) 
 	if madeFrom(built.File, key) {
 		return built, nil
 	}
-	made, err := olmImage(roots[0], image, programs, key)
+	made, err := olmImage(from, image, programs, key)
 	if err != nil {
 		return Built{}, fmt.Errorf("make image %s: %w", image, err)
 	}
@@ -61,7 +52,7 @@ func olmImage(from root.Root, image reference.Image, programs, key string) (v1.I
 		}
 		content[name] = read
 	}
-	base, err := directoryLayer(from.FS(), func(name string) bool { return path.Dir(name) != serverPrograms })
+	base, err := fromRoots[reference.NotRedis].layer(from)
 	if err != nil {
 		return nil, err
 	}

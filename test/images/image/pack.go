@@ -17,7 +17,7 @@ const catalogDir = "configs"
 
 // Bundle makes the image of a bundle: its files and labels, and nothing that runs.
 func (s Store) Bundle(name, dir string, labels map[string]string) (Built, error) {
-	layer, err := directoryLayer(dir, func(string) bool { return true })
+	layer, err := directoryLayer(dir, every)
 	if err != nil {
 		return Built{}, err
 	}

@@ -72,10 +72,15 @@ func (f fromRoot) key(from root.Root) (string, error) {
 	return fmt.Sprintf("%d-%x", layoutVersion, sha256.Sum256(content)), nil
 }
 
-func (f fromRoot) image(from root.Root, key string) (v1.Image, error) {
-	layer, err := directoryLayer(from.FS(), func(name string) bool {
+// layer has the root directory, of the server's programs those that the image keeps.
+func (f fromRoot) layer(from root.Root) (v1.Layer, error) {
+	return directoryLayer(from.FS(), func(name string) bool {
 		return path.Dir(name) != serverPrograms || f.keep(path.Base(name))
 	})
+}
+
+func (f fromRoot) image(from root.Root, key string) (v1.Image, error) {
+	layer, err := f.layer(from)
 	if err != nil {
 		return nil, err
 	}
