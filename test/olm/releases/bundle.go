@@ -29,13 +29,13 @@ type bundle struct {
 func newBundle(manifests []byte, r Release) (*bundle, error) {
 	b := &bundle{files: map[string][]byte{}, csv: &operatorsv1alpha1.ClusterServiceVersion{
 		TypeMeta:   metav1.TypeMeta{APIVersion: operatorsv1alpha1.SchemeGroupVersion.String(), Kind: operatorsv1alpha1.ClusterServiceVersionKind},
-		ObjectMeta: metav1.ObjectMeta{Name: r.csvName(), Namespace: "placeholder"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "placeholder"},
 	}}
 	spec := &b.csv.Spec
 	spec.DisplayName, spec.Description, spec.MinKubeVersion = "Redis Operator", r.Changes, "1.35.0"
 	spec.InstallStrategy.StrategyName = operatorsv1alpha1.InstallStrategyNameDeployment
-	if err := spec.Version.UnmarshalJSON([]byte(`"` + r.Version + `"`)); err != nil {
-		return nil, fmt.Errorf("version %s: %w", r.Version, err)
+	if err := b.release(r); err != nil {
+		return nil, err
 	}
 	for _, mode := range []operatorsv1alpha1.InstallModeType{
 		operatorsv1alpha1.InstallModeTypeOwnNamespace, operatorsv1alpha1.InstallModeTypeSingleNamespace,
@@ -151,7 +151,7 @@ func (b *bundle) write(dir string, r Release) error {
 	if err != nil {
 		return fmt.Errorf("write the annotations of release %s: %w", r.Version, err)
 	}
-	files := map[string][]byte{"metadata/annotations.yaml": annotations, "manifests/" + packageName + ".clusterserviceversion.yaml": csv}
+	files := map[string][]byte{"metadata/annotations.yaml": annotations, "manifests/" + packageName + csvSuffix: csv}
 	for name, content := range b.files {
 		files["manifests/"+name] = content
 	}
@@ -167,13 +167,60 @@ func (b *bundle) write(dir string, r Release) error {
 	return nil
 }
 
-// bundle makes the directory of a release's bundle.
-func (b builder) bundle(ctx context.Context, r Release, source string) (string, error) {
+// describe reads the bundle of the working tree, and makes one for older releases.
+func (b builder) describe(ctx context.Context, r Release, source string) (*bundle, error) {
+	if r.Commit == "" {
+		return shipped(filepath.Join(source, "bundle/manifests"), r)
+	}
 	manifests, err := run(ctx, "go", "tool", "-modfile=tools/go.mod", "kustomize", "build", filepath.Join(source, "config/default"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	made, err := newBundle(manifests, r)
+	return newBundle(manifests, r)
+}
+
+// shipped is the bundle that make bundle wrote, under the version of a release.
+func shipped(dir string, r Release) (*bundle, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("list the bundle %s: %w", dir, err)
+	}
+	b := &bundle{files: map[string][]byte{}}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the bundle: %w", err)
+		}
+		if !strings.HasSuffix(file, csvSuffix) {
+			b.files[filepath.Base(file)] = content
+			continue
+		}
+		b.csv = &operatorsv1alpha1.ClusterServiceVersion{}
+		if err := yaml.Unmarshal(content, b.csv); err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+	}
+	if b.csv == nil {
+		return nil, fmt.Errorf("%s has no *%s: run make bundle", dir, csvSuffix)
+	}
+	return b, b.release(r)
+}
+
+// release gives the bundle the name and version of a release.
+func (b *bundle) release(r Release) error {
+	b.csv.Name = r.csvName()
+	if err := b.csv.Spec.Version.UnmarshalJSON([]byte(`"` + r.Version + `"`)); err != nil {
+		return fmt.Errorf("version %s: %w", r.Version, err)
+	}
+	return nil
+}
+
+// csvSuffix ends the name of the file with the ClusterServiceVersion.
+const csvSuffix = ".clusterserviceversion.yaml"
+
+// bundle makes the directory of a release's bundle.
+func (b builder) bundle(ctx context.Context, r Release, source string) (string, error) {
+	made, err := b.describe(ctx, r, source)
 	if err != nil {
 		return "", err
 	}

@@ -76,7 +76,7 @@ func (b builder) releases(ctx context.Context, releases []Release) error {
 			return err
 		}
 		line, err := run(ctx, "go", "run", "-C", "test/images", ".", "build", "operator",
-			"--source", absolute(source), "--version", r.tag(), "--made-from", r.Commit)
+			"--source", source, "--version", r.tag(), "--made-from", r.Commit)
 		if err != nil {
 			return err
 		}

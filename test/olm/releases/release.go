@@ -48,7 +48,7 @@ func readReleases(version string) ([]Release, error) {
 // the working tree.
 func (b builder) source(ctx context.Context, r Release) (string, error) {
 	if r.Commit == "" {
-		return ".", nil
+		return os.Getwd()
 	}
 	dir := filepath.Join(b.scratch, "source-"+r.tag())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
