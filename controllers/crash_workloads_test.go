@@ -37,11 +37,11 @@ func create() workload {
 		},
 		done: func(l *lane, pods map[string]*corev1.Pod) error {
 			// Each creation makes another password.
-			secret := &corev1.Secret{}
-			if err := l.client.Get(l.t.Context(), client.ObjectKey{Namespace: l.namespace, Name: naming.AppSecret("cache")}, secret); err != nil {
+			password, err := l.secretValue(naming.AppSecret("cache"), naming.KeyPassword)
+			if err != nil {
 				return err
 			}
-			l.password = string(secret.Data[naming.KeyPassword])
+			l.password = password
 			return pending(l.cluster == nil || len(pods) < 2, "no RedisCluster")
 		}}
 }

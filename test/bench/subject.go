@@ -59,18 +59,11 @@ func (c *subject) reference() *v1alpha1.RedisCluster {
 
 // await waits until something holds of the cluster, and returns it then.
 func (c *subject) await(ctx context.Context, what string, holds func(*v1alpha1.RedisCluster) bool) (*v1alpha1.RedisCluster, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, recoveryTimeout, fmt.Errorf("not %s within %s", what, recoveryTimeout))
-	defer cancel()
-	var last *v1alpha1.RedisCluster
-	err := kubeapi.Await(ctx, c.api, c.reference(), func(now *v1alpha1.RedisCluster) (bool, error) {
-		last = now
-		return holds(now), nil
-	})
-	if err != nil && last != nil {
-		return nil, fmt.Errorf("%w; its status: primary %q, in sync %v, record %+v, conditions %+v", err,
-			last.Status.Primary, last.Status.InSyncReplicas, last.Status.Record, last.Status.Conditions)
-	}
-	return last, err
+	return kubeapi.AwaitGoal(ctx, c.api, c.reference(), kubeapi.Goal[*v1alpha1.RedisCluster]{What: what, Within: recoveryTimeout, Done: holds,
+		Show: func(now *v1alpha1.RedisCluster) string {
+			return fmt.Sprintf("primary %q, in sync %v, record %+v, conditions %+v",
+				now.Status.Primary, now.Status.InSyncReplicas, now.Status.Record, now.Status.Conditions)
+		}})
 }
 
 // awaitWhole waits until the cluster is Ready with every replica in sync.

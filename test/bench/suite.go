@@ -62,10 +62,9 @@ func (s *suite) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-",
-		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
-	if err := api.Create(ctx, namespace); err != nil {
-		return fmt.Errorf("create a namespace: %w", err)
+	namespace, err := api.CreateNamespace(ctx, "bench-")
+	if err != nil {
+		return err
 	}
 	s.api, s.log, s.namespace = api, audit.Log(path), namespace.Name
 	return nil

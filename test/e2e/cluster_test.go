@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -64,24 +63,15 @@ func (c rediscluster) get(ctx context.Context) *v1alpha1.RedisCluster {
 // status that was seen.
 func (c rediscluster) await(ctx context.Context, within time.Duration, what string, done func(*v1alpha1.RedisCluster) bool) *v1alpha1.RedisCluster {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not %s within %s", what, within))
-	defer cancel()
-	var last *v1alpha1.RedisCluster
-	err := kubeapi.Await(ctx, api, c.reference(), func(now *v1alpha1.RedisCluster) (bool, error) {
-		last = now
-		return done(now), nil
-	})
+	last, err := kubeapi.AwaitGoal(ctx, api, c.reference(), kubeapi.Goal[*v1alpha1.RedisCluster]{What: what, Within: within, Done: done, Show: describe})
 	if err != nil {
-		Fail(fmt.Sprintf("%s: %v\n%s", c.key, err, describe(last)))
+		Fail(fmt.Sprintf("%s: %v", c.key, err))
 	}
 	return last
 }
 
 // describe is what a person wants to know of a cluster that is not as it should.
 func describe(cluster *v1alpha1.RedisCluster) string {
-	if cluster == nil {
-		return "it was never seen"
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "generation %d, observed %d, phase %s, primary %q, in sync %v, record %+v\n", cluster.Generation,
 		cluster.Status.ObservedGeneration, cluster.Status.Phase, cluster.Status.Primary, cluster.Status.InSyncReplicas, cluster.Status.Record)
@@ -114,7 +104,7 @@ func (c rediscluster) awaitReady(ctx context.Context, within time.Duration) *v1a
 // speaks of it: the record alone comes earlier.
 func (c rediscluster) awaitFailover(ctx context.Context, epoch int64) *v1alpha1.RedisCluster {
 	GinkgoHelper()
-	return c.await(ctx, recoveryTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
+	return c.await(ctx, noticeTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
 		return now.Status.Record.Epoch > epoch && now.Status.Primary == now.Status.Record.Primary.Pod
 	})
 }
@@ -175,13 +165,8 @@ func (c rediscluster) pods(ctx context.Context) map[string]corev1.Pod {
 // with each restart.
 func (c rediscluster) containers(ctx context.Context) []string {
 	GinkgoHelper()
-	var ids []string
-	for _, pod := range c.pods(ctx) {
-		for _, container := range pod.Status.ContainerStatuses {
-			ids = append(ids, pod.Name+" "+container.ContainerID)
-		}
-	}
-	slices.Sort(ids)
+	ids, err := api.Containers(ctx, client.InNamespace(c.key.Namespace), client.MatchingLabels(naming.Selector(c.key.Name)))
+	Expect(err).NotTo(HaveOccurred())
 	return ids
 }
 
@@ -292,6 +277,27 @@ func verify(ctx context.Context, o *traffic, planned bool) {
 	measured("writes", fmt.Sprintf("%+v", report))
 	Expect(report.Err(planned)).To(Succeed())
 	Expect(o.monitor.Err(o.cluster.get(ctx).Status.Record.Epoch-o.epoch)).To(Succeed(), "two members took writes")
+}
+
+// failOver has a fault take the primary while clients write, and shows that another
+// leads then, that the cluster gets whole again, and that no confirmed write is gone.
+// The fault may wait until another leads: moved does.
+func (c rediscluster) failOver(ctx context.Context, fault func(primary *corev1.Pod, o *traffic, moved func())) {
+	GinkgoHelper()
+	o := c.write(ctx)
+	primary := c.primaryPod(ctx)
+	epoch := c.get(ctx).Status.Record.Epoch
+	moved := func() { c.awaitFailover(ctx, epoch) }
+	fault(primary, o, moved)
+	moved()
+	c.awaitReady(ctx, startTimeout)
+	verify(ctx, o, false)
+}
+
+// killRedis ends the Redis in a pod as a crash does.
+func killRedis(pod *corev1.Pod) {
+	GinkgoHelper()
+	Expect(kubeapi.Kill(pod, "redis-server")).To(Succeed())
 }
 
 // eventReasons are the reasons of the Events about the RedisCluster.

@@ -40,7 +40,7 @@ var _ = Describe("Where the files, the disk or the platform of a RedisCluster fa
 	crashDamaged := func(ctx context.Context, pod *corev1.Pod) {
 		GinkgoHelper()
 		in(ctx, pod, damage)
-		Expect(kubeapi.Kill(pod, "redis-server")).To(Succeed())
+		killRedis(pod)
 	}
 	expectSetAside := func(ctx context.Context, name string) {
 		GinkgoHelper()
@@ -51,8 +51,7 @@ var _ = Describe("Where the files, the disk or the platform of a RedisCluster fa
 	disturb := func(ctx context.Context, process string, act func()) {
 		GinkgoHelper()
 		embedded(ctx, "process", "stop", process)
-		goOn := func() { embedded(context.WithoutCancel(ctx), "process", "cont", process) }
-		defer goOn()
+		defer embedded(context.WithoutCancel(ctx), "process", "cont", process)
 		act()
 	}
 
@@ -70,13 +69,12 @@ var _ = Describe("Where the files, the disk or the platform of a RedisCluster fa
 	}, SpecTimeout(specTimeout))
 
 	It("promotes a replica where the files of the primary are damaged, and rebuilds it", func(ctx SpecContext) {
-		o := c.write(ctx)
-		before := c.get(ctx).Status
-		crashDamaged(ctx, c.pod(ctx, before.Primary))
-		c.awaitFailover(ctx, before.Record.Epoch)
-		c.awaitReady(ctx, startTimeout)
-		expectSetAside(ctx, before.Primary)
-		verify(ctx, o, false)
+		var damaged string
+		c.failOver(ctx, func(primary *corev1.Pod, _ *traffic, _ func()) {
+			damaged = primary.Name
+			crashDamaged(ctx, primary)
+		})
+		expectSetAside(ctx, damaged)
 	}, SpecTimeout(specTimeout))
 
 	It("says that a disk is full, and goes on once there is room", func(ctx SpecContext) {
@@ -93,46 +91,34 @@ var _ = Describe("Where the files, the disk or the platform of a RedisCluster fa
 	}, SpecTimeout(specTimeout))
 
 	It("goes on while the API server hangs, and acts on what happened meanwhile", func(ctx SpecContext) {
-		o := c.write(ctx)
-		before := c.get(ctx).Status
-		primary := c.primaryPod(ctx)
-		disturb(ctx, "kube-apiserver", func() {
-			awaitWrites(ctx, o)
-			Expect(kubeapi.Kill(primary, "redis-server")).To(Succeed())
+		c.failOver(ctx, func(primary *corev1.Pod, o *traffic, _ func()) {
+			disturb(ctx, "kube-apiserver", func() {
+				awaitWrites(ctx, o)
+				killRedis(primary)
+			})
 		})
-		c.awaitFailover(ctx, before.Record.Epoch)
-		c.awaitReady(ctx, startTimeout)
-		verify(ctx, o, false)
 	}, SpecTimeout(specTimeout))
 
 	It("fails over without DNS", func(ctx SpecContext) {
-		o := c.write(ctx)
-		before := c.get(ctx).Status
-		primary := c.primaryPod(ctx)
-		disturb(ctx, "coredns", func() {
-			Expect(kubeapi.Kill(primary, "redis-server")).To(Succeed())
-			c.awaitFailover(ctx, before.Record.Epoch)
-			awaitWrites(ctx, o)
+		c.failOver(ctx, func(primary *corev1.Pod, o *traffic, moved func()) {
+			disturb(ctx, "coredns", func() {
+				killRedis(primary)
+				moved()
+				awaitWrites(ctx, o)
+			})
 		})
-		c.awaitReady(ctx, startTimeout)
-		verify(ctx, o, false)
 	}, SpecTimeout(specTimeout))
 
 	It("replaces a primary whose node is cut off, and takes it back", func(ctx SpecContext) {
-		o := c.write(ctx)
-		before := c.get(ctx).Status
-		node := c.primaryPod(ctx).Spec.NodeName
-		began := time.Now()
-		embedded(ctx, "node", "cut", node)
 		DeferCleanup(func(ctx SpecContext) { awaitOperator(ctx) }, NodeTimeout(startTimeout))
-		func() {
-			defer embedded(context.WithoutCancel(ctx), "node", "heal", node)
-			c.awaitFailover(ctx, before.Record.Epoch)
+		c.failOver(ctx, func(primary *corev1.Pod, o *traffic, moved func()) {
+			began := time.Now()
+			embedded(ctx, "node", "cut", primary.Spec.NodeName)
+			defer embedded(context.WithoutCancel(ctx), "node", "heal", primary.Spec.NodeName)
+			moved()
 			awaitWrites(ctx, o)
 			measured("node cut → led by another", time.Since(began).Round(time.Millisecond))
-		}()
-		c.awaitReady(ctx, startTimeout)
-		verify(ctx, o, false)
+		})
 	}, SpecTimeout(specTimeout))
 })
 

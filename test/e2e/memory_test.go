@@ -152,17 +152,13 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 	)
 
 	It("replaces a primary that hangs, which writes nothing when it goes on", func(ctx SpecContext) {
-		o := c.write(ctx)
-		old := c.primaryPod(ctx)
-		epoch := c.get(ctx).Status.Record.Epoch
-		began := time.Now()
-		Expect(kubeapi.Signal(old, "redis-server", syscall.SIGSTOP)).To(Succeed())
-		DeferCleanup(func() { _ = kubeapi.Signal(old, "redis-server", syscall.SIGCONT) })
-		c.awaitFailover(ctx, epoch)
-		measured("hung → led by another", time.Since(began).Round(time.Millisecond))
-		_ = kubeapi.Signal(old, "redis-server", syscall.SIGCONT) // It may have been replaced.
-		c.awaitReady(ctx, startTimeout)
-		verify(ctx, o, false)
+		c.failOver(ctx, func(primary *corev1.Pod, _ *traffic, moved func()) {
+			began := time.Now()
+			Expect(kubeapi.Signal(primary, "redis-server", syscall.SIGSTOP)).To(Succeed())
+			defer func() { _ = kubeapi.Signal(primary, "redis-server", syscall.SIGCONT) }() // It may have been replaced.
+			moved()
+			measured("hung → led by another", time.Since(began).Round(time.Millisecond))
+		})
 	}, SpecTimeout(specTimeout))
 
 	It("moves its primary where a person asks, once, and loses no acknowledged write", func(ctx SpecContext) {

@@ -120,14 +120,7 @@ var _ = Describe("The operator", Ordered, ContinueOnFailure, func() {
 		Expect(kubeapi.Kill(old, kubeapi.OperatorProgram)).To(Succeed())
 		Expect(api.AwaitLeader(ctx, old.Name)).To(Succeed())
 		measured("leader killed → another leads", time.Since(began).Round(time.Millisecond))
-		o := c.write(ctx)
-		epoch := c.get(ctx).Status.Record.Epoch
-		Expect(kubeapi.Kill(c.primaryPod(ctx), "redis-server")).To(Succeed())
-		c.await(ctx, noticeTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
-			return now.Status.Record.Epoch > epoch && now.Status.Primary != ""
-		})
-		c.awaitReady(ctx, startTimeout)
-		verify(ctx, o, false)
+		c.failOver(ctx, func(primary *corev1.Pod, _ *traffic, _ func()) { killRedis(primary) })
 		awaitOperator(ctx)
 	}, SpecTimeout(specTimeout))
 })

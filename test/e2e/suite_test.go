@@ -13,8 +13,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -72,9 +70,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // removed after the suite.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
-	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-",
-		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
-	Expect(api.Create(ctx, object)).To(Succeed())
+	object, err := api.CreateNamespace(ctx, "e2e-")
+	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(api.Delete(ctx, object))).To(Succeed())
 	}, NodeTimeout(time.Minute))

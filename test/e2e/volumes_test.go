@@ -12,7 +12,6 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
-	"seang.org/operator/test/e2e/kubeapi"
 	"seang.org/operator/test/e2e/oracle"
 )
 
@@ -47,15 +46,7 @@ var _ = Describe("A RedisCluster on volumes", Ordered, func() {
 	}, SpecTimeout(specTimeout))
 
 	It("survives kill -9 of its primary, whose data is kept aside", func(ctx SpecContext) {
-		o := c.write(ctx)
-		old := c.primaryPod(ctx)
-		epoch := c.get(ctx).Status.Record.Epoch
-		Expect(kubeapi.Kill(old, "redis-server")).To(Succeed())
-		c.await(ctx, noticeTimeout, "led by another", func(now *v1alpha1.RedisCluster) bool {
-			return now.Status.Record.Epoch > epoch && now.Status.Primary != ""
-		})
-		c.awaitReady(ctx, startTimeout)
-		verify(ctx, o, false)
+		c.failOver(ctx, func(primary *corev1.Pod, _ *traffic, _ func()) { killRedis(primary) })
 		By("keeping what the old primary alone may have had")
 		c.expectEvent(ctx, "DataKeptAside")
 	}, SpecTimeout(specTimeout))

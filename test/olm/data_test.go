@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,19 +38,11 @@ func awaitReady(ctx context.Context, cluster *v1alpha1.RedisCluster) {
 	}, func(now *v1alpha1.RedisCluster) string { return fmt.Sprintf("%+v", now.Status.Conditions) })
 }
 
-// containers tell the running Redis processes of a namespace apart: their identities
-// change with each restart.
+// containers tell the running Redis processes of a namespace apart.
 func containers(ctx context.Context, in string) []string {
 	GinkgoHelper()
-	list := &corev1.PodList{}
-	Expect(api.List(ctx, list, client.InNamespace(in))).To(Succeed())
-	var ids []string
-	for _, pod := range list.Items {
-		for _, container := range pod.Status.ContainerStatuses {
-			ids = append(ids, pod.Name+" "+container.ContainerID)
-		}
-	}
-	slices.Sort(ids)
+	ids, err := api.Containers(ctx, client.InNamespace(in))
+	Expect(err).NotTo(HaveOccurred())
 	return ids
 }
 

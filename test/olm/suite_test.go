@@ -64,15 +64,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	auditLog = audit.Log(os.Getenv("AUDIT_LOG"))
 	apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kubeapi.OperatorNamespace}})
 	uninstall(ctx) // what an interrupted run has left
-	namespace = newNamespace(ctx, "olm-")
+	namespace = newNamespace(ctx)
 }, NodeTimeout(installTimeout))
 
 // newNamespace makes a namespace that admits restricted pods only.
-func newNamespace(ctx context.Context, prefix string) string {
+func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
-	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix,
-		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
-	Expect(api.Create(ctx, object)).To(Succeed())
+	object, err := api.CreateNamespace(ctx, "olm-")
+	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(api.Delete(ctx, object))).To(Succeed())
 	}, NodeTimeout(time.Minute))
@@ -88,17 +87,8 @@ func apply(ctx context.Context, object client.Object) {
 // await waits for an object to be as wanted, and fails with what was last seen of it.
 func await[T client.Object](ctx context.Context, object T, within time.Duration, what string, done func(T) bool, show func(T) string) T {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not %s within %s", what, within))
-	defer cancel()
-	seen := "it was never seen"
-	var last T
-	err := kubeapi.Await(ctx, api, object, func(now T) (bool, error) {
-		last, seen = now, show(now)
-		return done(now), nil
-	})
-	if err != nil {
-		Fail(fmt.Sprintf("%v\n%s", err, seen))
-	}
+	last, err := kubeapi.AwaitGoal(ctx, api, object, kubeapi.Goal[T]{What: what, Within: within, Done: done, Show: show})
+	Expect(err).NotTo(HaveOccurred())
 	return last
 }
 

@@ -16,6 +16,8 @@ import (
 var _ = Describe("The operator, from its first release to the next", Ordered, func() {
 	var clusters []*v1alpha1.RedisCluster
 
+	AfterAll(func(ctx SpecContext) { uninstall(ctx) }, NodeTimeout(installTimeout))
+
 	It("is installed from the catalog, and runs RedisClusters", func(ctx SpecContext) {
 		useCatalog(ctx, "v0.1.0")
 		useGroup(ctx)

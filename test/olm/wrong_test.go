@@ -13,32 +13,32 @@ import (
 
 // What docs/olm.md says a user sees, and where.
 var _ = Describe("What goes wrong is said", Ordered, ContinueOnFailure, func() {
-	// Another story may have left an installation.
-	BeforeEach(func(ctx SpecContext) { uninstall(ctx) }, NodeTimeout(installTimeout))
 	AfterEach(func(ctx SpecContext) { uninstall(ctx) }, NodeTimeout(installTimeout))
 
 	It("in the Subscription, of a channel that does not exist", func(ctx SpecContext) {
-		useCatalog(ctx, "v"+*next)
-		useGroup(ctx)
-		subscribe(ctx, "fast")
+		install(ctx, "v"+*next, "fast")
 		awaitCondition(ctx, operatorsv1alpha1.SubscriptionResolutionFailed, "no operators found in channel fast of package redis-operator")
 	}, SpecTimeout(specTimeout))
 
 	It("in the Subscription, of a bundle image that cannot be pulled", Label(long), func(ctx SpecContext) {
-		useCatalog(ctx, "absent")
-		useGroup(ctx)
-		subscribe(ctx, "candidate")
+		install(ctx, "absent", "candidate")
 		awaitCondition(ctx, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "bundle unpacking failed")
 	}, SpecTimeout(specTimeout))
 
 	It("in the ClusterServiceVersion, of an operator that does not get ready", Label(long), func(ctx SpecContext) {
-		useCatalog(ctx, "broken")
-		useGroup(ctx)
-		subscribe(ctx, "candidate")
+		install(ctx, "broken", "candidate")
 		failed := awaitCSV(ctx, faulty("1"), operatorsv1alpha1.CSVPhaseFailed)
 		Expect(failed.Status.Message).To(ContainSubstring(kubeapi.OperatorDeployment))
 	}, SpecTimeout(specTimeout))
 })
+
+// install asks for the operator of a channel of the catalog with a tag.
+func install(ctx context.Context, tag, channel string) {
+	GinkgoHelper()
+	useCatalog(ctx, tag)
+	useGroup(ctx)
+	subscribe(ctx, channel)
+}
 
 // faulty is the version of a release with a fault: the next one's with another end.
 func faulty(end string) string { return (*next)[:len(*next)-1] + end }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -71,6 +72,31 @@ func Await[T client.Object](ctx context.Context, a *API, object T, done func(T) 
 		return done(found)
 	})
 	return explain(ctx, object, err)
+}
+
+// Goal is what an object is to become, and how soon.
+type Goal[T client.Object] struct {
+	What   string
+	Within time.Duration
+	Done   func(T) bool
+	// Show says of an object what a person wants to know who waited in vain.
+	Show func(T) string
+}
+
+// AwaitGoal is Await with a bound. It returns what was last seen of the object, and its
+// error says what was waited for and shows that.
+func AwaitGoal[T client.Object](ctx context.Context, a *API, object T, goal Goal[T]) (last T, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, goal.Within, fmt.Errorf("not %s within %s", goal.What, goal.Within))
+	defer cancel()
+	seen := "it was never seen"
+	err = Await(ctx, a, object, func(now T) (bool, error) {
+		last, seen = now, goal.Show(now)
+		return goal.Done(now), nil
+	})
+	if err != nil {
+		return last, fmt.Errorf("%w\n%s", err, seen)
+	}
+	return last, nil
 }
 
 // AwaitGone watches the object until it does not exist, or another of the same

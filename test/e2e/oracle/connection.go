@@ -67,6 +67,34 @@ func Dial(ctx context.Context, target Target) (*Connection, error) {
 	return &Connection{client: client}, nil
 }
 
+// keepWriting calls write at each tick, with one connection after another, until ctx
+// ends. A connection is replaced where write says that it is of no more use; dial may
+// wait before it returns that there is none.
+func keepWriting(ctx context.Context, pace time.Duration, dial func() (*Connection, error), write func(*Connection) bool) {
+	ticker := time.NewTicker(pace)
+	defer ticker.Stop()
+	var conn *Connection
+	defer func() { conn.Close() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if conn == nil {
+			var err error
+			if conn, err = dial(); err != nil {
+				conn = nil
+				continue
+			}
+		}
+		if !write(conn) {
+			conn.Close()
+			conn = nil
+		}
+	}
+}
+
 // Close ends the connection; nil has none.
 func (c *Connection) Close() {
 	if c != nil {

@@ -84,35 +84,16 @@ func (m *Monitor) follow(ctx context.Context) {
 
 // write holds a connection to a member, whatever that answers.
 func (m *Monitor) write(ctx context.Context, target Target) {
-	ticker := time.NewTicker(monitorPace)
-	defer ticker.Stop()
-	var conn *Connection
-	defer func() { conn.Close() }()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if conn == nil {
-			var err error
-			if conn, err = Dial(ctx, target); err != nil {
-				conn = nil
-				continue
-			}
-		}
+	keepWriting(ctx, monitorPace, func() (*Connection, error) { return Dial(ctx, target) }, func(conn *Connection) bool {
 		at, err := conn.stamp(ctx, m.key, target.Address)
-		var refused *replyError
-		switch {
-		case err == nil:
+		if err == nil {
 			m.mu.Lock()
 			m.acks = append(m.acks, ack{member: target.Address, at: at})
 			m.mu.Unlock()
-		case !errors.As(err, &refused):
-			conn.Close()
-			conn = nil
 		}
-	}
+		var refused *replyError
+		return err == nil || errors.As(err, &refused)
+	})
 }
 
 // Err ends the clients, and is nil if the members that took writes changed no more

@@ -33,30 +33,14 @@ type writer struct {
 // broke or led to a server that takes no writes.
 func (w *writer) run(ctx context.Context) {
 	w.refused = map[string]int{}
-	ticker := time.NewTicker(w.pace)
-	defer ticker.Stop()
-	var conn *Connection
-	defer func() { conn.Close() }()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
+	keepWriting(ctx, w.pace, func() (*Connection, error) {
+		w.dialled = w.clock.Now()
+		conn, err := Dial(ctx, w.target)
+		if err != nil {
+			w.awaitRetry(ctx)
 		}
-		if conn == nil {
-			var err error
-			w.dialled = w.clock.Now()
-			if conn, err = Dial(ctx, w.target); err != nil {
-				conn = nil
-				w.awaitRetry(ctx)
-				continue
-			}
-		}
-		if !w.write(ctx, conn) {
-			conn.Close()
-			conn = nil
-		}
-	}
+		return conn, err
+	}, func(conn *Connection) bool { return w.write(ctx, conn) })
 }
 
 // retryInterval is the time between two dials, as of an eager client.
