@@ -22,7 +22,7 @@ var _ = Describe("What goes wrong is said", Ordered, ContinueOnFailure, func() {
 
 	It("in the Subscription, of a bundle image that cannot be pulled", Label(long), func(ctx SpecContext) {
 		install(ctx, "absent", "candidate")
-		awaitCondition(ctx, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "bundle unpacking failed")
+		awaitCondition(ctx, operatorsv1alpha1.SubscriptionBundleUnpackFailed, "Bundle unpacking failed - DeadlineExceeded")
 	}, SpecTimeout(specTimeout))
 
 	It("in the ClusterServiceVersion, of an operator that does not get ready", Label(long), func(ctx SpecContext) {
