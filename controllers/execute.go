@@ -225,8 +225,8 @@ func (r *RedisClusterReconciler) switchover(ctx context.Context, s *scope, step 
 	if err != nil {
 		return err
 	}
-	if reached.Offset < demoted.Offset {
-		return errors.Join(fmt.Errorf("%s is %d bytes behind: %w", step.To.Pod, demoted.Offset-reached.Offset, errVoid), from.Promote(ctx))
+	if !reached.Has(&demoted) {
+		return errors.Join(fmt.Errorf("%s is at %s:%d, not at %s:%d: %w", step.To.Pod, reached.ReplicationID, reached.Offset, demoted.ReplicationID, demoted.Offset, errVoid), from.Promote(ctx))
 	}
 	if err := to.Promote(ctx); err != nil {
 		return err
@@ -269,7 +269,7 @@ func (r *RedisClusterReconciler) catchUp(ctx context.Context, from, to *admin.Me
 		if err != nil {
 			return fmt.Errorf("the target did not reach offset %d in time: %w", goal.Offset, err)
 		}
-		if have.Offset >= goal.Offset {
+		if have.Has(&goal) {
 			return nil
 		}
 	}

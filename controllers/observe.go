@@ -147,19 +147,23 @@ func (s *scope) places() []plan.Member {
 	return members
 }
 
-// ask reads what each process says, all at the same time. The silence of a member
-// is a fact; the only error is that another operator leads.
+// ask reads what each process says: first those that may accept writes, then the
+// others, so that what these say is newer than the proof that the first ended (rule
+// Settled). The silence of a member is a fact; the only error is that another
+// operator leads.
 func (r *RedisClusterReconciler) ask(ctx context.Context, s *scope) error {
-	var group errgroup.Group
-	for i := range s.facts.Members {
-		m := &s.facts.Members[i]
-		if m.IP == "" {
-			continue
+	for _, suspect := range []bool{true, false} {
+		var group errgroup.Group
+		for i := range s.facts.Members {
+			m := &s.facts.Members[i]
+			if m.IP == "" || s.facts.MayAcceptWrites(m) != suspect {
+				continue
+			}
+			group.Go(func() error { return r.askOne(ctx, s, m) })
 		}
-		group.Go(func() error { return r.askOne(ctx, s, m) })
-	}
-	if err := group.Wait(); err != nil {
-		return err
+		if err := group.Wait(); err != nil {
+			return err
+		}
 	}
 	for i := range s.facts.Members {
 		m := &s.facts.Members[i]

@@ -46,7 +46,11 @@ type Info struct {
 	LinkDownSeconds int64
 
 	ReplicationID ReplicationID
-	SecondaryID   ReplicationID
+	// SecondaryID is the history that this one continues, up to BranchedAt.
+	SecondaryID ReplicationID
+	// BranchedAt is the offset in bytes of the first byte that the history of
+	// SecondaryID does not have; -1 without one.
+	BranchedAt int64
 	// Offset in bytes: written as primary, applied as replica.
 	Offset int64
 	// MinReplicas without which the process refuses writes. INFO tells only that it is
@@ -93,6 +97,11 @@ func (i *Info) Replica(ip string) *Replica {
 		}
 	}
 	return found
+}
+
+// Has says that the process has the whole history of the other.
+func (i *Info) Has(other *Info) bool {
+	return i.ReplicationID == other.ReplicationID && i.Offset >= other.Offset
 }
 
 // ParseInfo reads the reply of INFO. Lines it does not know are ignored; a
@@ -154,6 +163,7 @@ var fields = map[string]func(*parser, string){
 	"master_link_down_since_seconds": func(p *parser, v string) { p.info.LinkDownSeconds = p.number("master_link_down_since_seconds", v) },
 	"master_replid":                  func(p *parser, v string) { p.info.ReplicationID = replicationID(v) },
 	"master_replid2":                 func(p *parser, v string) { p.info.SecondaryID = replicationID(v) },
+	"second_repl_offset":             func(p *parser, v string) { p.info.BranchedAt = p.number("second_repl_offset", v) },
 	"master_repl_offset":             func(p *parser, v string) { p.info.Offset = p.within("master_repl_offset", v, math.MaxInt64) },
 	"slave_repl_offset":              func(p *parser, v string) { p.applied = p.within("slave_repl_offset", v, math.MaxInt64) },
 	"min_slaves_good_slaves":         func(p *parser, _ string) { p.info.MinReplicas = 1 },

@@ -26,6 +26,7 @@ func TestParseInfoOfRealServers(t *testing.T) {
 		"redis-8.0":  {Flavour: "redis", Version: "8.0.2"},
 		"valkey-8.1": {Flavour: "valkey", Version: "8.1.1"},
 	} {
+		server.BranchedAt = -1
 		booted, primary, replica := server, server, server
 		booted.Role, booted.PrimaryHost, booted.PrimaryPort, booted.LinkDownSeconds = RoleReplica, "127.0.0.1", 1, -1
 		primary.Role, primary.Keys, primary.MinReplicas, primary.MaxMemory = RolePrimary, 3, 1, 100<<20

@@ -14,7 +14,7 @@ import (
 // while that goes on.
 func keepAside(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) bool {
 	switch {
-	case !m.Persistent, m.Info.Keys == 0, continues(record, m.Info), f.accepted() == primary:
+	case !m.Persistent, m.Info.Keys == 0, continues(record, m), f.accepted() == primary:
 		return true
 	case !m.KeptAside:
 		if m.Info.Role == redis.RolePrimary {

@@ -60,6 +60,21 @@ func replica(of int) func(*Member) {
 	}
 }
 
+// byHand is a member that a person made a primary at an offset, and wrote to.
+func byHand(at int64) func(*Member) {
+	return func(m *Member) {
+		primary()(m)
+		m.Role = naming.RoleReplica
+		m.Info.ReplicationID, m.Info.SecondaryID, m.Info.BranchedAt, m.Info.Offset = "by-hand", history, at+1, at+20
+	}
+}
+
+func unwritten(m *Member) { m.Info.Offset = m.Info.BranchedAt - 1 }
+
+func persistent(m *Member) { m.Persistent, m.Info.AppendOnly = true, true }
+
+func detached(m *Member) { m.Info.PrimaryHost, m.Info.PrimaryPort = "127.0.0.1", 1 }
+
 func linkDown(seconds int64) func(*Member) {
 	return func(m *Member) { m.Info.LinkUp, m.Info.LinkDownSeconds = false, seconds }
 }

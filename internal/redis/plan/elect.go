@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/redis"
@@ -22,6 +23,10 @@ func elect(f *Facts) Decision {
 		return d
 	}
 	best := MostAdvanced(f.Record, holders)
+	if rival := f.rival(best); rival != nil {
+		d.wait(rivalry(f, best, rival))
+		return d
+	}
 	if best == nil {
 		return recoverData(f, d)
 	}
@@ -34,7 +39,7 @@ func elect(f *Facts) Decision {
 	for _, m := range holders {
 		if m != best {
 			record.MayHold = append(record.MayHold, v1alpha1.Holder{
-				MemberID: m.ID(), InSync: m.Info.Offset >= record.ForkOffset && continues(f.Record, m.Info)})
+				MemberID: m.ID(), InSync: m.Info.Offset >= record.ForkOffset && continues(f.Record, m)})
 		}
 	}
 	promote(&d, best, record, fmt.Sprintf("%s has the most of the history, to offset %d", best.Pod, best.Info.Offset))
@@ -48,6 +53,11 @@ func promote(d *Decision, to *Member, record v1alpha1.Record, why string) {
 	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s is to be primary in epoch %d: %s", to.Pod, record.Epoch, why)), Record: record})
 	d.step(Promote{Why: Why(why), Member: to.ID()})
 	d.step(PointService{Why: "the primary Service must select the primary", Pod: to.Pod})
+}
+
+// MayAcceptWrites says that the record names a process of the member's pod that may.
+func (f *Facts) MayAcceptWrites(m *Member) bool {
+	return f.Record != nil && slices.ContainsFunc(f.suspects(), func(id v1alpha1.MemberID) bool { return id.PodUID == m.PodUID })
 }
 
 // suspects are the processes that may accept writes.
@@ -175,10 +185,17 @@ func settle(f *Facts, d *Decision) ([]*Member, bool) {
 			// It will hold what it copied, which may be more than others have.
 			settled = false
 			d.wait(Wait{Reason: v1alpha1.ReasonMemberLoading, Blocking: true, Poll: true, Message: m.Pod + " loads what it copied from the old primary"})
+		case m.isPrimary() && continues(f.Record, m):
+			settled = false
+			d.step(Detach{Why: "it was made a primary by hand, and nothing was written to it", Member: m.ID()})
+		case f.answersAt(m.Info.PrimaryHost):
+			// It may copy what that one has at any time, and with less than it has now;
+			// two replicas that follow each other would do so for ever.
+			settled = false
+			d.step(Detach{Why: "it follows a member that is not the primary", Member: m.ID()})
 		case !m.Info.LinkUp:
-		case f.SilentFor >= SilenceLimit || f.answersAt(m.Info.PrimaryHost):
-			// Behind a partition a link looks up for long; two replicas that follow
-			// each other would do so for ever.
+		case f.SilentFor >= SilenceLimit:
+			// Behind a partition a link looks up for long.
 			settled = false
 			d.step(Detach{Why: "its link to the old primary is still open", Member: m.ID()})
 		default:
@@ -188,6 +205,32 @@ func settle(f *Facts, d *Decision) ([]*Member, bool) {
 		}
 	}
 	return f.liveHolders(), settled
+}
+
+// rival is a holder that was made a primary by hand and written to, where what it had
+// before may be more than the best has: confirmed writes (rule UnrecordedFork).
+func (f *Facts) rival(best *Member) *Member {
+	for _, h := range f.Record.MayHold {
+		m := f.member(h.MemberID)
+		if m == nil || m.Info.Keys == 0 || (!m.isPrimary() && !forked(f.Record, m)) {
+			continue
+		}
+		common := m.Info.BranchedAt - 1
+		if best == nil || common > best.Info.Offset || !contains(f.Record, m.Info.SecondaryID, common) {
+			return m
+		}
+	}
+	return nil
+}
+
+// rivalry is the wait for a person where two histories hold what the other lacks.
+func rivalry(f *Facts, best, rival *Member) Wait {
+	choices := []*Member{rival}
+	if best != nil {
+		choices = append(choices, best)
+	}
+	return Wait{Reason: v1alpha1.ReasonForkedHistory, Blocking: true, Stuck: true, Message: fmt.Sprintf(
+		"%s was made a primary by hand and has %d keys, some of which no other member may hold: %s", rival.Pod, rival.Info.Keys, f.howToAccept(choices...))}
 }
 
 // answersAt says that a process answers at the address.

@@ -93,10 +93,24 @@ func TestElect(t *testing.T) {
 			want:  "promote r-1\nservice r-1",
 		},
 		"after a demotion that was the last act, the one with more is promoted": {
-			facts: facts(record(moving), member(0, replica(1), linkDown(0), offset(130)), member(1, behind...), member(2, behind...)),
+			facts: facts(record(moving), member(0, replica(1), linkDown(0), offset(130), detached), member(1, behind...), member(2, behind...)),
 			want: `record epoch 3 of r-0, lease false, holders 0* 1 2
 				promote r-0
 				service r-0`,
+		},
+		"none is promoted over a member that was made a primary by hand and had more": {
+			facts: facts(record(), member(0, proved(ProofTerminated)), member(1, replica(0), linkDown(1)), member(2, byHand(110))),
+			want:  "wait ForkedHistory: r-2 was made a primary by hand and has 5 keys, some of which no other member may hold: annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2, or uid-1@1 to keep the data of r-1",
+		},
+		"one that had no more does not matter": {
+			facts: facts(record(), member(0, proved(ProofTerminated)), member(1, replica(0), linkDown(1)), member(2, byHand(100))),
+			want: `record epoch 2 of r-1, lease false, holders 1*
+				promote r-1
+				service r-1`,
+		},
+		"one that was not written to is a replica again": {
+			facts: facts(record(), member(0, proved(ProofTerminated)), member(1, replica(0), linkDown(1)), member(2, byHand(110), unwritten)),
+			want:  "detach r-2",
 		},
 		"a switchover goes on while its target is in sync": {
 			facts: facts(record(moving), member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))),

@@ -40,7 +40,11 @@ func TestReports(t *testing.T) {
 				wait ReplicaSyncing: r-1 saves what only it may hold in set-aside.rdb of its volume`,
 		},
 		"KB#10753, SPO#97, DF#302, DF#385: a primary that came back empty feeds nobody": {
-			facts: facts(record(), member(0, booted, restarted), member(1, replica(0), linkDown(1)), member(2, replica(0), linkDown(1))),
+			facts: facts(record(), member(0, booted, restarted), member(1, replica(0), linkDown(1)), member(2, replica(0), linkDown(1), detached)),
+			want:  `detach r-1`,
+		},
+		"KB#10753, and once they do not follow it, another leads": {
+			facts: facts(record(), member(0, booted, restarted), member(1, replica(0), linkDown(1), detached), member(2, replica(0), linkDown(1), detached)),
 			want: `record epoch 2 of r-1, lease false, holders 1* 2*
 				promote r-1
 				service r-1`,

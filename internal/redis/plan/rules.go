@@ -17,19 +17,28 @@ func InSync(primary, m *Member) bool {
 }
 
 // MayFollow says that the member may be told to follow the primary, which
-// discards what only it holds: it answers, and it is either a replica, or a
-// primary that holds nothing, or one whose whole history the record contains,
-// or the branch that lost at the recorded fork: an old primary that hung and
-// goes on (safety rules 2 and 16).
+// discards what only it holds: it answers, and it holds nothing, or it is a replica,
+// or a primary whose whole history the record contains, or the branch that lost at
+// the recorded fork: an old primary that hung and goes on (safety rules 2 and 16).
+// What a person made of it by hand it keeps, unless its volume does.
 func MayFollow(record *v1alpha1.Record, m *Member) bool {
-	if !m.Answers() {
+	switch {
+	case !m.Answers():
 		return false
-	}
-	if m.Info.Role == redis.RoleReplica || m.Info.Keys == 0 {
+	case m.Info.Keys == 0:
+		return true
+	case m.Info.Role == redis.RoleReplica:
+		return m.Persistent || !forked(record, m)
+	case record.ReplicationID != "" && string(m.Info.ReplicationID) == record.ForkID:
 		return true
 	}
-	lost := record.ReplicationID != "" && string(m.Info.ReplicationID) == record.ForkID
-	return lost || holder(record, m.ID()) != nil
+	return holder(record, m.ID()) != nil && (m.Persistent || continues(record, m))
+}
+
+// forked says that the process left the recorded history and was written to: it was
+// made a primary by hand.
+func forked(record *v1alpha1.Record, m *Member) bool {
+	return contains(record, m.Info.SecondaryID, m.Info.BranchedAt-1) && !continues(record, m)
 }
 
 // MostAdvanced is the holder to promote: of those whose history the record
@@ -42,7 +51,7 @@ func MostAdvanced(record *v1alpha1.Record, holders []*Member) *Member {
 	inSync := false
 	for _, m := range holders {
 		h := holder(record, m.ID())
-		if h == nil || !continues(record, m.Info) {
+		if h == nil || !continues(record, m) {
 			continue
 		}
 		inSync = inSync || h.InSync
@@ -72,16 +81,24 @@ func preferred(record *v1alpha1.Record, m, other *Member) bool {
 
 // continues says that the process has the history of the recorded primary, or
 // the one that it continued, up to where it was promoted: what lies beyond is
-// another branch, whose offsets mean something else.
-func continues(record *v1alpha1.Record, info *redis.Info) bool {
-	for _, id := range []redis.ReplicationID{info.ReplicationID, info.SecondaryID} {
-		switch {
-		case id == "":
-		case string(id) == record.ReplicationID:
-			return true
-		case string(id) == record.ForkID:
-			return record.ReplicationID == "" || info.Offset <= record.ForkOffset
-		}
+// another branch, whose offsets mean something else. So is what a process wrote
+// since it left the history, unless it is one of the promotion that the record awaits.
+func continues(record *v1alpha1.Record, m *Member) bool {
+	if contains(record, m.Info.ReplicationID, m.Info.Offset) {
+		return true
+	}
+	awaited := record.ReplicationID == "" && (m.is(record.Primary) || (record.Previous != nil && m.is(*record.Previous)))
+	return contains(record, m.Info.SecondaryID, m.Info.Offset) && (awaited || m.Info.Offset < m.Info.BranchedAt)
+}
+
+// contains says that the history is in the record, up to the offset.
+func contains(record *v1alpha1.Record, id redis.ReplicationID, offset int64) bool {
+	switch {
+	case id == "":
+	case string(id) == record.ReplicationID:
+		return true
+	case string(id) == record.ForkID:
+		return record.ReplicationID == "" || offset <= record.ForkOffset
 	}
 	return false
 }

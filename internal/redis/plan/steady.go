@@ -168,7 +168,7 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 	case !f.mayFollow(record, primary, m):
 		label(d, m, "")
 		d.wait(Wait{Reason: v1alpha1.ReasonForkedHistory, Stuck: true, Message: fmt.Sprintf(
-			"%s is a primary that the record does not know, with %d keys: its data is left untouched until a person decides; %s", m.Pod, m.Info.Keys, f.howToAccept(primary))})
+			"%s has a history that the record does not know, with %d keys: its data is left untouched until a person decides; %s", m.Pod, m.Info.Keys, f.howToAccept(primary))})
 	case !m.follows(primary.IP):
 		if !m.Serving {
 			label(d, m, "")

@@ -101,7 +101,28 @@ func TestSteady(t *testing.T) {
 		"a primary that the record does not know keeps its data": {
 			facts: facts(record(func(r *v1Record) { r.MayHold = r.MayHold[:2] }), member(0, primary(1)), member(1, replica(0)), member(2, primary())),
 			want: `label r-2 ""
-				wait ForkedHistory: r-2 is a primary that the record does not know, with 5 keys: its data is left untouched until a person decides; annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-0@1 to keep the data of r-0`,
+				wait ForkedHistory: r-2 has a history that the record does not know, with 5 keys: its data is left untouched until a person decides; annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-0@1 to keep the data of r-0`,
+		},
+		"a second primary that was made by hand, and written to, is left to a person": {
+			facts: facts(record(), member(0, primary(1)), member(1, replica(0)), member(2, byHand(100))),
+			want: `label r-2 ""
+				wait ForkedHistory: r-2 has a history that the record does not know, with 5 keys: its data is left untouched until a person decides; annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-0@1 to keep the data of r-0`,
+		},
+		"even once it was told to follow nobody": {
+			facts: facts(record(), member(0, primary(1)), member(1, replica(0)), member(2, byHand(100), func(m *Member) { m.Info.Role = redis.RoleReplica }, detached)),
+			want: `label r-2 ""
+				wait ForkedHistory: r-2 has a history that the record does not know, with 5 keys: its data is left untouched until a person decides; annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-0@1 to keep the data of r-0`,
+		},
+		"where it has a volume, what it has is kept aside": {
+			facts: facts(record(), member(0, primary(1), persistent), member(1, replica(0), persistent), member(2, byHand(100), persistent)),
+			want: `detach r-2
+				aside r-2
+				wait ReplicaSyncing: r-2 saves what only it may hold in set-aside.rdb of its volume`,
+		},
+		"where nothing was written to it, it follows": {
+			facts: facts(record(), member(0, primary(1)), member(1, replica(0)), member(2, byHand(100), unwritten)),
+			want: `follow r-2 10.0.0.1
+				wait ReplicaSyncing: r-2 copies from the primary`,
 		},
 		"the Service follows the primary": {
 			facts: func() Facts {

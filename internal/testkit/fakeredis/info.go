@@ -61,7 +61,7 @@ func (m *member) infoText() string {
 	line("maxmemory:%s", m.config["maxmemory"])
 	line("")
 	line("# Replication")
-	id, secondary := m.id, m.secondary
+	id, secondary, branched := m.id, m.secondary, m.branched
 	if m.host == "" {
 		replicas := m.replicas()
 		line("role:master\nconnected_slaves:%d", len(replicas))
@@ -74,7 +74,7 @@ func (m *member) infoText() string {
 	} else {
 		line("role:slave\nmaster_host:%s\nmaster_port:%s", m.host, m.port)
 		if p := m.primary(); p != nil {
-			id, secondary = p.id, p.secondary
+			id, secondary, branched = p.id, p.secondary, p.branched
 			line("master_link_status:up\nmaster_last_io_seconds_ago:0")
 		} else {
 			line("master_link_status:down\nmaster_last_io_seconds_ago:-1\nmaster_link_down_since_seconds:-1")
@@ -82,9 +82,9 @@ func (m *member) infoText() string {
 		line("master_sync_in_progress:0\nslave_read_repl_offset:%d\nslave_repl_offset:%d\nslave_priority:100\nslave_read_only:1\nconnected_slaves:0", offset, offset)
 	}
 	if secondary == "" {
-		secondary = strings.Repeat("0", len(id))
+		secondary, branched = strings.Repeat("0", len(id)), -1
 	}
-	line("master_failover_state:no-failover\nmaster_replid:%s\nmaster_replid2:%s\nmaster_repl_offset:%d\nsecond_repl_offset:-1", id, secondary, offset)
+	line("master_failover_state:no-failover\nmaster_replid:%s\nmaster_replid2:%s\nmaster_repl_offset:%d\nsecond_repl_offset:%d", id, secondary, offset, branched)
 	line("repl_backlog_active:1\nrepl_backlog_size:1048576\nrepl_backlog_first_byte_offset:1\nrepl_backlog_histlen:1")
 	line("\n# Keyspace")
 	return b.String()

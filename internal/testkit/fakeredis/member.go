@@ -23,6 +23,8 @@ type member struct {
 	runID string
 	// id and secondary name its history.
 	id, secondary string
+	// branched is the offset of the first byte that is not of the second.
+	branched int64
 	// host and port are what it follows; empty for a primary.
 	host, port string
 	config     map[string]string
@@ -128,7 +130,7 @@ func (m *member) replicaOf(conn redcon.Conn, words []string) {
 		return
 	}
 	if promote := strings.EqualFold(words[1], "NO"); promote && m.host != "" {
-		m.id, m.secondary, m.host, m.port = identity(), m.id, "", ""
+		m.id, m.secondary, m.branched, m.host, m.port = identity(), m.id, offset+1, "", ""
 	} else if !promote {
 		m.host, m.port = words[1], words[2]
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"seang.org/operator/internal/redis"
 )
 
 // newWorld makes a cluster of 2 to 4 members that is about to be created.
@@ -18,7 +20,7 @@ func newWorld(seed uint64, traced bool) *World {
 	}
 	w.failures = w.rng.IntN(7)
 	w.calm = time.Duration(w.rng.IntN(3)) * 3 * time.Second
-	all := []func(*process){w.kill, w.killAll, w.hang, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.roll, w.trim, w.heal, w.ask}
+	all := []func(*process){w.kill, w.killAll, w.hang, w.isolate, w.deafen, w.deletePod, w.forceDelete, w.scale, w.roll, w.trim, w.heal, w.ask, w.fork, w.misdirect}
 	for range 2 + w.rng.IntN(6) {
 		w.kinds = append(w.kinds, all[w.rng.IntN(len(all))])
 	}
@@ -40,7 +42,7 @@ func (w *World) elapse(events int) {
 		switch w.rng.IntN(8) {
 		case 0, 1:
 			for _, q := range w.processes {
-				if q.primary() {
+				if q.primary() && !q.forked {
 					w.write(q, w.chance(2))
 				}
 			}
@@ -148,7 +150,7 @@ func (w *World) deafen(p *process) {
 }
 
 func (w *World) deletePod(p *process) {
-	p.pod.leaving, p.disturbed = true, true
+	p.pod.leaving, p.pod.deletedAt, p.disturbed = true, w.now, true
 	w.note("%s is deleted", p.pod.name)
 }
 
@@ -182,6 +184,35 @@ func (w *World) ask(*process) {
 	w.note("a person wants %s as primary", w.moveTo)
 }
 
+// fork is a person who makes a replica a second primary and writes to it: no promise
+// holds for these writes, but that they are not discarded unasked. One mistake of a
+// person is enough: the record knows one fork. In the moment of a promotion nobody
+// could tell a person's from the operator's.
+func (w *World) fork(p *process) {
+	if w.mistaken || w.promoting() || !p.runs() || p.primary() || p.loading || !p.backlog {
+		return
+	}
+	p.role, p.source, p.link, p.copying = redis.RolePrimary, "", nil, nil
+	p.secondary, p.secondOffset, p.id = p.id, p.offset+1, w.newReplicationID()
+	p.dropReplicas()
+	w.mistaken = true
+	p.forked, p.forkedAt, p.disturbed = true, w.now, true
+	w.writes++
+	p.append(w.writes)
+	w.note("a person makes %s a primary and writes to it", p)
+}
+
+func (w *World) promoting() bool { return w.record != nil && w.record.ReplicationID == "" }
+
+// misdirect is a person who has a member follow another: in a ring, if that is the primary.
+func (w *World) misdirect(p *process) {
+	if other := w.processes[w.rng.IntN(len(w.processes))]; other != p && p.runs() && !p.loading && !w.mistaken && !w.promoting() {
+		w.mistaken, p.disturbed = true, true
+		w.follow(p, other.pod.ip)
+		w.note("a person has %s follow %s", p, other)
+	}
+}
+
 func (w *World) trim(p *process) {
 	p.backlogStart = p.offset
 	w.note("the backlog of %s is short", p)
@@ -191,7 +222,7 @@ func (w *World) trim(p *process) {
 func (w *World) heal(*process) {
 	w.note("the network is healed, hung processes go on")
 	for _, p := range w.processes {
-		if p.hung && p.primary() && !p.loading && !p.unseen {
+		if p.hung && p.primary() && !p.loading && !p.unseen && !p.forked {
 			// What clients sent meanwhile is served before replicas are counted. A
 			// frozen node that is cut off too is the residual of docs/safety-rules.md.
 			w.acknowledge(p, false)

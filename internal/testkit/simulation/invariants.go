@@ -7,7 +7,8 @@ func (w *World) checkReplace(p *pod) {
 		w.violated("%s is replaced while it is the primary", p.name)
 	}
 	for _, other := range w.sortedPods() {
-		if other != p && other.leaving && other.template == w.template {
+		// What others delete after the operator looked, it cannot know.
+		if other != p && other.leaving && other.deletedAt < w.observed && other.template == w.template {
 			w.violated("%s is replaced while %s is on its way", p.name, other.name)
 		}
 	}
@@ -22,9 +23,12 @@ func (w *World) resize(size int) {
 	w.size = size
 }
 
-// checkFollow checks that no data on a volume is overwritten that nobody else has.
+// checkFollow checks that no data on a volume, or of a fork, is overwritten that nobody
+// else has.
 func (w *World) checkFollow(p, primary *process) {
-	if !w.persistent || p.keptAside || primary == nil || w.decided {
+	// What a person does after the operator looked, it cannot know.
+	unseen := p.forked && p.forkedAt >= w.observed
+	if unseen || (!w.persistent && !p.forked) || p.keptAside || primary == nil || !primary.primary() || w.decided {
 		return
 	}
 	for _, e := range p.log {

@@ -141,7 +141,7 @@ func (o *Operator) round() (plan.Decision, error) {
 // observe gathers the facts, one member after the other.
 func (o *Operator) observe() (plan.Facts, error) {
 	w := o.world
-	o.wanted = w.wanted
+	o.wanted, w.observed = w.wanted, w.now
 	f := plan.Facts{Wanted: w.wanted, MoveTo: w.moveTo, Accept: w.accept, MinReplicas: w.strict, Persistent: w.persistent, Service: w.service, Gone: map[types.UID]plan.Proof{}, Record: w.record.DeepCopy()}
 	pods := w.sortedPods()
 	present := map[types.UID]bool{}
@@ -156,12 +156,14 @@ func (o *Operator) observe() (plan.Facts, error) {
 		}
 	}
 	slices.SortFunc(f.Members, func(a, b plan.Member) int { return a.Ordinal - b.Ordinal })
-	for i := range f.Members {
-		if m := &f.Members[i]; m.PodUID != "" {
-			if err := o.interlude(); err != nil {
-				return f, err
+	for _, suspect := range []bool{true, false} {
+		for i := range f.Members {
+			if m := &f.Members[i]; m.PodUID != "" && f.MayAcceptWrites(m) == suspect {
+				if err := o.interlude(); err != nil {
+					return f, err
+				}
+				o.ask(m, pods)
 			}
-			o.ask(m, pods)
 		}
 	}
 	o.marks.Apply(&f)

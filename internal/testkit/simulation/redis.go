@@ -34,6 +34,8 @@ type process struct {
 	deaf        bool // to the operator alone
 	unseen      bool // hung while nobody could tell that from a lost node
 	disturbed   bool // had a failure since it began
+	forked      bool // made primary by hand, and written to
+	forkedAt    time.Duration
 
 	role          redis.Role
 	source        string // IP that a replica follows; empty: nobody
@@ -164,7 +166,7 @@ func (p *process) append(write int) {
 func (w *World) info(p *process) *redis.Info {
 	info := &redis.Info{
 		RunID: p.runID, Role: p.role, PrimaryHost: p.source, PrimaryPort: redis.Port,
-		LinkUp: p.linkUp(), ReplicationID: p.id, SecondaryID: p.secondary, Offset: p.offset,
+		LinkUp: p.linkUp(), ReplicationID: p.id, SecondaryID: p.secondary, BranchedAt: p.secondOffset, Offset: p.offset,
 		MinReplicas: p.minReplicas, Loading: p.loading, Keys: int64(len(p.log)),
 		AppendOnly: p.appendOnly,
 	}

@@ -91,7 +91,7 @@ func (w *World) copy(p *process) {
 	case w.chance(2):
 		p.log, p.offset, p.id, p.secondary = c.log, c.offset, c.id, ""
 		p.backlog, p.backlogStart = true, c.offset
-		p.loading, p.copying, p.linkDownSince = false, nil, w.now
+		p.loading, p.copying, p.linkDownSince, p.forked = false, nil, w.now, false
 		p.dropReplicas()
 		if intact && reach(p, c.from) {
 			w.attach(p, c.from, c.connections, c.log)

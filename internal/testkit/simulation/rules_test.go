@@ -83,6 +83,13 @@ func TestEachRuleIsNeeded(t *testing.T) {
 				f.Record.Lease = true
 			}
 		}},
+		"UnrecordedFork: what a member made primary by hand had before counts for nothing": {Facts: func(f *plan.Facts) {
+			each(f, func(m *plan.Member) {
+				if m.Info != nil && m.Info.Role == redis.RolePrimary {
+					m.Info.BranchedAt = 1
+				}
+			})
+		}},
 		"NeverFromEmpty: a member out of reach is taken to hold nothing": {Facts: func(f *plan.Facts) {
 			if f.Record == nil {
 				return

@@ -120,8 +120,8 @@ func settled(d plan.Decision) bool {
 	}
 	person := slices.ContainsFunc(d.Waits, needsPerson)
 	return !slices.ContainsFunc(d.Waits, func(w plan.Wait) bool {
-		// Members are not removed before those that stay are well.
-		behind := person && w.Reason == v1alpha1.ReasonScaling
+		// Members are not removed or replaced before those that stay are well.
+		behind := person && (w.Reason == v1alpha1.ReasonScaling || w.Reason == v1alpha1.ReasonRolling)
 		return !needsPerson(w) && !behind
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/redis"
 	"seang.org/operator/internal/redis/plan"
 )
 
@@ -89,6 +90,7 @@ const switchoverPause = 2 * time.Second
 func (o *Operator) switchover(step plan.Switchover) error {
 	w := o.world
 	var demoted, goal int64
+	var id redis.ReplicationID
 	behind := false
 	var commands []func() error
 	on := func(id v1alpha1.MemberID, command func(*process)) {
@@ -101,11 +103,11 @@ func (o *Operator) switchover(step plan.Switchover) error {
 	commands = append(commands, func() error { return o.catchUp(step, &goal) })
 	on(step.From, func(p *process) {
 		w.follow(p, step.ToIP)
-		demoted = p.offset
+		demoted, id = p.offset, p.id
 		w.note("%s is demoted at %d", p, demoted)
 	})
 	on(step.From, func(p *process) { p.pausedUntil = 0 })
-	on(step.To, func(p *process) { behind = p.offset < demoted })
+	on(step.To, func(p *process) { behind = p.offset < demoted || p.id != id })
 	commands = append(commands, func() error {
 		target := step.To
 		if behind {

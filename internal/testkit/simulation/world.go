@@ -17,6 +17,7 @@ import (
 type World struct {
 	rng        *rand.Rand
 	now        time.Duration
+	observed   time.Duration // when the operator looked last
 	traced     bool
 	trace      []string
 	persistent bool
@@ -46,6 +47,7 @@ type World struct {
 	violation    error
 	ready        bool
 	missing      bool // it ended at a copy that is missing, for a person to decide
+	mistaken     bool // a person commanded a member by hand
 	decided      bool // a person decided what is lost
 }
 
@@ -57,7 +59,9 @@ type pod struct {
 	ip      string
 	role    string
 	leaving bool
-	killed  bool // deleted with next to no grace
+	// deletedAt is when it was deleted by another than the operator; 0 if it was not.
+	deletedAt time.Duration
+	killed    bool // deleted with next to no grace
 	// template that it was made from, and whether that does not start.
 	template int
 	broken   bool
@@ -248,6 +252,9 @@ func (w *World) promoted(p *process) {
 				break
 			}
 		}
+	}
+	if p.forked {
+		w.violated("%s is promoted, and its history is in no record", p)
 	}
 	if len(p.log) == 0 && !p.backlog { // It never was in sync with anybody.
 		w.checkEmpty(p)
