@@ -206,6 +206,32 @@ $(SDK): | tools/olm/go.sum
 	  -ldflags "-s -w -X github.com/operator-framework/operator-sdk/internal/version.Version=$$(go list -C tools/olm -m -f '{{.Version}}' github.com/operator-framework/operator-sdk)" \
 	  -o $@ github.com/operator-framework/operator-sdk/cmd/operator-sdk
 
+# operator-sdk's own tests are a program of its module; an image with GNU tar is stood
+# in for.
+SCORECARD_PROGRAMS := $(CURDIR)/bin/scorecard
+SCORECARD_TEST     := quay.io/operator-framework/scorecard-test:v1.42.3
+UNTAR_IMG          := registry.seang.org/test/tar:v1
+
+scorecard: deploy scorecard-load $(SDK) ## run operator-sdk's basic and olm tests, and our own of scorecard/, on the bundle
+	@$(kubectl) apply --server-side -f scorecard/account.yaml >/dev/null
+	@$(in-cluster) $(SDK) scorecard bundle --namespace redis-scorecard --service-account scorecard --pod-security restricted \
+	  --untar-image $(UNTAR_IMG) --wait-time 8m --output json | go run ./test/scorecard
+
+scorecard-broken: deploy ## show that each of our scorecard tests fails against a broken operator
+	@go test -count 1 -v $(if $(in-cluster),-exec '$(in-cluster)') ./scorecard -run BrokenOperator
+
+scorecard-load: bin/cluster
+	@$(if $(KUBECONFIG),,$(CLUSTER) load $$($(MAKE) --no-print-directory scorecard-images) >/dev/null)
+
+# Builds its images, and prints REFERENCE=FILE of each.
+scorecard-images:
+	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(SCORECARD_PROGRAMS)/ ./scorecard ./test/scorecard/tar
+	@CGO_ENABLED=0 go build -C tools/olm -trimpath -tags 'containers_image_openpgp exclude_graphdriver_btrfs' -ldflags '-s -w' \
+	  -o $(SCORECARD_PROGRAMS)/ github.com/operator-framework/operator-sdk/images/scorecard-test
+	@$(IMAGES) program registry.seang.org/redis-operator-scorecard:v$(VERSION) $(SCORECARD_PROGRAMS)/scorecard
+	@$(IMAGES) program $(SCORECARD_TEST) $(SCORECARD_PROGRAMS)/scorecard-test
+	@$(IMAGES) program $(UNTAR_IMG) $(SCORECARD_PROGRAMS)/tar
+
 OLM_MODULE := github.com/operator-framework/operator-lifecycle-manager
 
 olm-up: $(if $(KUBECONFIG),,cluster-up olm-load) ## install OLM v0 from its own manifests

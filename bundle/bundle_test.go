@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	"github.com/operator-framework/api/pkg/manifests"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/api/pkg/validation"
@@ -88,6 +89,15 @@ func TestVersionsAndImagesAgree(t *testing.T) {
 	container := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
 	if got := csv.Annotations["containerImage"]; container.Image != image || got != image {
 		t.Errorf("the Deployment runs %s, the annotation containerImage is %s, want %s", container.Image, got, image)
+	}
+	var scorecard v1alpha3.Configuration
+	read(t, "tests/scorecard/config.yaml", &scorecard)
+	for _, stage := range scorecard.Stages {
+		for _, test := range stage.Tests {
+			if want := "registry.seang.org/redis-operator-scorecard:v" + version; test.Entrypoint[0] == "scorecard" && test.Image != want {
+				t.Errorf("the scorecard test %s has the image %s, want %s", test.Entrypoint[1], test.Image, want)
+			}
+		}
 	}
 	for _, env := range container.Env {
 		if strings.HasPrefix(env.Name, "RELATED_IMAGE_") && !slices.ContainsFunc(csv.Spec.RelatedImages, func(r operatorsv1alpha1.RelatedImage) bool { return r.Image == env.Value }) {

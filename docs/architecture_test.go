@@ -10,7 +10,7 @@ import (
 )
 
 // repositoryPath matches what the pages write as a path of this repository.
-var repositoryPath = regexp.MustCompile("`((?:api|controllers|internal|test|config|docs|tools)/[A-Za-z0-9_./-]*)`")
+var repositoryPath = regexp.MustCompile("`((?:api|controllers|internal|test|config|docs|tools|bundle|catalog|scorecard)/[A-Za-z0-9_./-]*)`")
 
 func TestEveryPathInTheDocumentationExists(t *testing.T) {
 	pages, err := filepath.Glob("*.md")

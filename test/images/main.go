@@ -14,7 +14,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	command := &cobra.Command{Use: "images", Short: "Makes real Redis and Valkey servers and the images of the tests", SilenceUsage: true}
-	command.AddCommand(newRootsCommand(), newBuildCommand(), newBundleCommand(), newCatalogCommand())
+	command.AddCommand(newRootsCommand(), newBuildCommand(), newBundleCommand(), newCatalogCommand(), newProgramCommand())
 	err := command.ExecuteContext(ctx)
 	stop()
 	if err != nil {

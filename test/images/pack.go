@@ -33,6 +33,17 @@ func newCatalogCommand() *cobra.Command {
 	}
 }
 
+func newProgramCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "program REFERENCE FILE",
+		Short: "Make the image of a static program, which is on its PATH, and print REFERENCE=FILE",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(command *cobra.Command, args []string) error {
+			return pack(command, func(s image.Store) (image.Built, error) { return s.Program(args[0], args[1]) })
+		},
+	}
+}
+
 // pack makes an image and prints its references.
 func pack(command *cobra.Command, build func(image.Store) (image.Built, error)) error {
 	store, err := newStore()

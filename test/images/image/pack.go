@@ -28,6 +28,24 @@ func (s Store) Bundle(name, dir string, labels map[string]string) (Built, error)
 	return s.write(Built{References: []string{name}, File: s.file(name)}, made)
 }
 
+// Program makes the image of a static program, and nothing else. It runs as a user
+// that no machine has, and has no entry point: who starts it names it.
+func (s Store) Program(name, file string) (Built, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return Built{}, fmt.Errorf("read the program: %w", err)
+	}
+	layer, err := fileLayer(filepath.Join(serverPrograms, filepath.Base(file)), content)
+	if err != nil {
+		return Built{}, err
+	}
+	made, err := assemble(layer, v1.Config{User: operatorUser, Env: []string{searchPath}, WorkingDir: "/"})
+	if err != nil {
+		return Built{}, fmt.Errorf("make the image of program %s: %w", file, err)
+	}
+	return s.write(Built{References: []string{name}, File: s.file(name)}, made)
+}
+
 // Catalog makes the image of a file-based catalog: opm, which serves it, and its files.
 func (s Store) Catalog(name, dir string) (Built, error) {
 	base, err := tarball.ImageFromPath(reference.OPM.File(s.Dir), nil)
