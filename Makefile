@@ -60,7 +60,7 @@ fmt: $(LINT) ## format the code
 ##@ Checks
 
 verify: ## all checks: what is generated, config, go.mod, vet, lint, vulnerabilities
-	@$(STAGES) generated bundle-fresh config tidy vet lint vuln
+	@$(STAGES) generated bundle-fresh catalog-fresh config tidy vet lint vuln
 
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml config/manager/kustomization.yaml docs/reference/api.md
 
@@ -186,7 +186,8 @@ images: ## build the images of the operator, Redis and Valkey, and print REFEREN
 
 ##@ The Operator Lifecycle Manager
 
-CSV_BASE := config/manifests/bases/redis-operator.clusterserviceversion.yaml
+CATALOG_IMG := registry.seang.org/redis-operator-catalog:latest
+CSV_BASE    := config/manifests/bases/redis-operator.clusterserviceversion.yaml
 
 # operator-sdk takes the time of the clock for createdAt: the base's is put back, so
 # that the same sources give the same bytes.
@@ -245,9 +246,22 @@ olm-up: $(if $(KUBECONFIG),,cluster-up olm-load) ## install OLM v0 from its own 
 	$(TOOL) kustomize build $$dir | $(kubectl) apply --server-side -f -
 	@for d in olm-operator catalog-operator; do $(kubectl) -n olm rollout status deployment/$$d --timeout 3m; done
 
+RELEASES = go run ./test/olm/releases -opm $$($(CLUSTER) build olm)/opm
+
+catalog: bin/cluster ## write and validate catalog/redis-operator from catalog/package.yaml and releases.yaml
+	@$(RELEASES) render
+
+catalog-fresh: ## fail if the catalog is not what "make catalog" writes
+	@before=$$(mktemp -d); trap 'rm -rf $$before' EXIT; cp -r catalog/redis-operator $$before; \
+	$(MAKE) -s catalog; diff -ru $$before/redis-operator catalog/redis-operator || { echo "the catalog was stale, and is written anew"; exit 1; }
+
+catalog-image: bin/cluster ## build the image that serves the catalog, and print REFERENCE=FILE
+	@$(IMAGES) build opm --programs $$($(CLUSTER) build olm) >/dev/null
+	@$(IMAGES) catalog $(CATALOG_IMG) $(CURDIR)/catalog/redis-operator
+
 # All releases, the working tree as the next one, and the catalogs of the tests.
 olm-releases: bin/cluster
-	@$(CLUSTER) load $$($(MAKE) --no-print-directory images) $$(go run ./test/olm/releases -version $(VERSION) -opm $$($(CLUSTER) build olm)/opm) >/dev/null
+	@$(CLUSTER) load $$($(MAKE) --no-print-directory images catalog-image) $$($(RELEASES) -version $(VERSION) all) >/dev/null
 
 olm-load: bin/cluster
 	@$(CLUSTER) load $$($(IMAGES) build olm opm --programs $$($(CLUSTER) build olm)) >/dev/null

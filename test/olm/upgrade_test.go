@@ -42,7 +42,7 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 	}, SpecTimeout(specTimeout))
 
 	It("is upgraded across channels, from candidate to stable", func(ctx SpecContext) {
-		useCatalog(ctx, "v0.3.0")
+		useCatalog(ctx, "latest") // which make catalog-image builds
 		w := watch(ctx, clusters)
 		changeSubscription(ctx, func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "stable" })
 		awaitVersion(ctx, "0.3.0")

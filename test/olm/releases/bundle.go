@@ -167,16 +167,22 @@ func (b *bundle) write(dir string, r Release) error {
 	return nil
 }
 
-// describe reads the bundle of the working tree, and makes one for older releases.
+// describe reads the bundle that make bundle wrote, and makes one for releases from
+// before there was one.
 func (b builder) describe(ctx context.Context, r Release, source string) (*bundle, error) {
-	if r.Commit == "" {
-		return shipped(filepath.Join(source, "bundle/manifests"), r)
+	if dir := filepath.Join(source, "bundle/manifests"); exists(dir) {
+		return shipped(dir, r)
 	}
 	manifests, err := run(ctx, "go", "tool", "-modfile=tools/go.mod", "kustomize", "build", filepath.Join(source, "config/default"))
 	if err != nil {
 		return nil, err
 	}
 	return newBundle(manifests, r)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // shipped is the bundle that make bundle wrote, under the version of a release.

@@ -27,12 +27,12 @@ func faults(next Release) map[string]Release {
 }
 
 // faults makes the bundles and catalogs of the releases with faults.
-func (b builder) faults(ctx context.Context, releases []Release) error {
+func (b builder) faults(ctx context.Context, releases []Release, bundles map[string]blob) error {
 	for name, r := range faults(releases[len(releases)-1]) {
-		if err := b.bundleImage(ctx, r, "."); err != nil {
+		if err := b.addBundle(ctx, r, ".", bundles); err != nil {
 			return err
 		}
-		if err := b.catalog(ctx, name, append(slices.Clone(releases), r)); err != nil {
+		if err := b.catalog(ctx, name, append(slices.Clone(releases), r), bundles); err != nil {
 			return err
 		}
 	}

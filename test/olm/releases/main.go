@@ -1,9 +1,15 @@
-// Command releases builds every release of catalog/releases.yaml from the history, the
-// working tree as the next one, and releases with faults that the tests want; and
-// catalogs of them as they were at each release. It prints REFERENCE=FILE of each
-// image, as the cluster's load command takes it.
+// Command releases makes what catalog/releases.yaml says: each release is built from its
+// commit in the history.
 //
-//	go run ./test/olm/releases -version 0.4.0 -opm PROGRAM
+//	go run ./test/olm/releases -opm PROGRAM render
+//	go run ./test/olm/releases -opm PROGRAM -version 0.4.0 next
+//	go run ./test/olm/releases -opm PROGRAM -version 0.4.0 all
+//
+// render writes the catalog of the releases to catalog/redis-operator. The others make
+// images, and print REFERENCE=FILE of each as the cluster's load command takes it. next
+// makes what installs the working tree as the next release: its bundle, and the catalog
+// with it. all makes what the tests want: the operator and bundle of every release, also
+// of releases with faults, and the catalog as it was at each.
 package main
 
 import (
@@ -19,7 +25,7 @@ import (
 // The names of everything that is installed.
 const (
 	packageName        = "redis-operator"
-	defaultChannel     = "stable"
+	defaultChannel     = "stable" // as catalog/package.yaml has it
 	accountName        = "redis-operator-controller-manager"
 	operatorRepository = "registry.seang.org/redis-operator"
 	bundleRepository   = "registry.seang.org/redis-operator-bundle"
@@ -37,7 +43,7 @@ func main() {
 	version := flag.String("version", "", "version of the working tree")
 	opm := flag.String("opm", "", "the program opm")
 	flag.Parse()
-	err := build(ctx, *version, *opm, os.Stdout)
+	err := perform(ctx, flag.Arg(0), *version, builder{opm: *opm, out: os.Stdout})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "releases:", err)
@@ -45,26 +51,92 @@ func main() {
 	}
 }
 
-func build(ctx context.Context, version, opm string, out io.Writer) error {
+func perform(ctx context.Context, task, version string, b builder) error {
 	scratch, err := os.MkdirTemp("", "releases-")
 	if err != nil {
 		return fmt.Errorf("make a scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // nothing refers to it
-	b := builder{scratch: scratch, opm: opm, out: out}
-	releases, err := readReleases(version)
+	b.scratch = scratch
+	releases, err := readReleases()
 	if err != nil {
 		return err
 	}
-	if err := b.releases(ctx, releases); err != nil {
-		return err
+	next := Release{Version: version, Channels: []string{"candidate"}, Changes: "The working tree."}
+	switch {
+	case task == "render":
+		return b.render(ctx, releases)
+	case task == "next" && version != "":
+		return b.next(ctx, releases, next)
+	case task == "all" && version != "":
+		return b.all(ctx, append(releases, next))
+	default:
+		return fmt.Errorf("cannot do %q of version %q: render, next or all, the last two with -version", task, version)
 	}
-	for i, r := range releases {
-		if err := b.catalog(ctx, r.tag(), releases[:i+1]); err != nil {
+}
+
+// render writes the catalog of the releases.
+func (b builder) render(ctx context.Context, releases []Release) error {
+	bundles := map[string]blob{}
+	for _, r := range releases {
+		source, err := b.source(ctx, r)
+		if err != nil {
+			return err
+		}
+		if _, err := b.bundle(ctx, r, source); err != nil {
+			return err
+		}
+		if bundles[r.csvName()], err = b.renderBundle(ctx, r); err != nil {
 			return err
 		}
 	}
-	return b.faults(ctx, releases)
+	text, err := renderCatalog(releases, bundles)
+	if err != nil {
+		return err
+	}
+	return b.writeCatalog(ctx, catalogDir, text)
+}
+
+// next makes the bundle of the working tree, and the catalog with it.
+func (b builder) next(ctx context.Context, releases []Release, next Release) error {
+	bundles, err := releasedBundles()
+	if err != nil {
+		return err
+	}
+	if err := b.addBundle(ctx, next, ".", bundles); err != nil {
+		return err
+	}
+	return b.catalog(ctx, next.tag(), append(releases, next), bundles)
+}
+
+// addBundle makes the bundle's image of a release that is not in the catalog yet.
+func (b builder) addBundle(ctx context.Context, r Release, source string, bundles map[string]blob) (err error) {
+	if err := b.bundleImage(ctx, r, source); err != nil {
+		return err
+	}
+	bundles[r.csvName()], err = b.renderBundle(ctx, r)
+	return err
+}
+
+// all makes what the tests want; the last release is the working tree.
+func (b builder) all(ctx context.Context, releases []Release) error {
+	if err := b.releases(ctx, releases); err != nil {
+		return err
+	}
+	bundles, err := releasedBundles()
+	if err != nil {
+		return err
+	}
+	next := releases[len(releases)-1]
+	if bundles[next.csvName()], err = b.renderBundle(ctx, next); err != nil {
+		return err
+	}
+	for i, r := range releases {
+		if err := b.catalog(ctx, r.tag(), releases[:i+1], bundles); err != nil {
+			return err
+		}
+	}
+	return b.faults(ctx, releases, bundles)
 }
 
 // releases makes the images of releases, and fails if two have the same program.

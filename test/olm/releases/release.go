@@ -32,7 +32,7 @@ type Release struct {
 func (r Release) tag() string     { return "v" + r.Version }
 func (r Release) csvName() string { return packageName + "." + r.tag() }
 
-func readReleases(version string) ([]Release, error) {
+func readReleases() ([]Release, error) {
 	text, err := os.ReadFile(releasesFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the releases: %w", err)
@@ -41,7 +41,7 @@ func readReleases(version string) ([]Release, error) {
 	if err := yaml.UnmarshalStrict(text, &releases); err != nil {
 		return nil, fmt.Errorf("read the releases in %s: %w", releasesFile, err)
 	}
-	return append(releases, Release{Version: version, Channels: []string{"candidate"}, Changes: "The working tree."}), nil
+	return releases, nil
 }
 
 // source is a directory with the release's sources: of its commit in the history, or
