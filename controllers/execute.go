@@ -214,7 +214,7 @@ func (r *RedisClusterReconciler) switchover(ctx context.Context, s *scope, step 
 	if err := r.catchUp(ctx, from, to); err != nil {
 		return errors.Join(err, from.Unpause(ctx))
 	}
-	demoted, err := from.DemoteAndRead(ctx, step.ToIP)
+	demoted, err := from.DemoteAndRead(ctx)
 	if err != nil {
 		return errors.Join(err, from.Unpause(ctx))
 	}
@@ -229,6 +229,9 @@ func (r *RedisClusterReconciler) switchover(ctx context.Context, s *scope, step 
 		return errors.Join(fmt.Errorf("%s is at %s:%d, not at %s:%d: %w", step.To.Pod, reached.ReplicationID, reached.Offset, demoted.ReplicationID, demoted.Offset, errVoid), from.Promote(ctx))
 	}
 	if err := to.Promote(ctx); err != nil {
+		return err
+	}
+	if err := from.Follow(ctx, step.ToIP); err != nil {
 		return err
 	}
 	if s.facts.Service != step.To.Pod {

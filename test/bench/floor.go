@@ -274,6 +274,9 @@ func (f *floor) handOver(ctx context.Context, o *oracle.Oracle) (time.Duration, 
 		return 0, err
 	}
 	f.primary = (f.primary + 1) % len(f.pods)
+	if err := f.follow(ctx, from); err != nil {
+		return 0, err
+	}
 	if err := f.point(ctx); err != nil {
 		return 0, err
 	}
@@ -296,8 +299,7 @@ func (f *floor) demote(ctx context.Context, from, to *admin.Member) error {
 	if err := from.PauseWrites(ctx, time.Second); err != nil {
 		return err
 	}
-	next := f.pods[(f.primary+1)%len(f.pods)].Status.PodIP
-	demoted, err := from.DemoteAndRead(ctx, next)
+	demoted, err := from.DemoteAndRead(ctx)
 	if err != nil {
 		return err
 	}

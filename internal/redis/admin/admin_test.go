@@ -77,7 +77,7 @@ func TestAMemberBootsWithoutARoleAndTakesTheOneItIsGiven(t *testing.T) {
 				seen := i.Replica(b.IP)
 				return seen != nil && seen.State == redis.ReplicaOnline && seen.Offset > 0
 			})
-			demoted, err := ma.DemoteAndRead(t.Context(), b.IP)
+			demoted, err := ma.DemoteAndRead(t.Context())
 			if err != nil {
 				t.Fatalf("demote: %v", err)
 			}

@@ -303,16 +303,17 @@ func (m *Member) Detach(ctx context.Context) error {
 	return m.do(ctx, "REPLICAOF", nowhereHost, nowherePort)
 }
 
-// DemoteAndRead makes the process a replica of the member with that IP and
-// returns its state as of that very moment, in one transaction: no write can
-// come between (safety rule 6).
-func (m *Member) DemoteAndRead(ctx context.Context, ip string) (redis.Info, error) {
+// DemoteAndRead makes the process a replica of nobody and returns its state as of
+// that very moment, in one transaction: no write can come between (safety rule 6).
+// Told to follow its successor at once, it could copy that one before the successor
+// has all, and with less than it has now.
+func (m *Member) DemoteAndRead(ctx context.Context) (redis.Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	b := m.client.B
 	replies := m.client.DoMulti(ctx,
 		b().Multi().Build(),
-		b().Arbitrary("REPLICAOF", ip, strconv.Itoa(redis.Port)).Build(),
+		b().Arbitrary("REPLICAOF", nowhereHost, nowherePort).Build(),
 		b().Info().Section("replication").Build(),
 		b().Exec().Build(),
 	)

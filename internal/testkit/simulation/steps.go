@@ -102,7 +102,7 @@ func (o *Operator) switchover(step plan.Switchover) error {
 	on(step.From, func(p *process) { p.pausedUntil, goal = w.now+switchoverPause, p.offset })
 	commands = append(commands, func() error { return o.catchUp(step, &goal) })
 	on(step.From, func(p *process) {
-		w.follow(p, step.ToIP)
+		w.follow(p, "")
 		demoted, id = p.offset, p.id
 		w.note("%s is demoted at %d", p, demoted)
 	})
@@ -114,6 +114,11 @@ func (o *Operator) switchover(step plan.Switchover) error {
 			target = step.From
 		}
 		return o.on(target, func(p *process) error { w.promote(p); return nil })
+	})
+	on(step.From, func(p *process) {
+		if !behind {
+			w.follow(p, step.ToIP)
+		}
 	})
 	for _, command := range commands {
 		if err := command(); err != nil {
