@@ -126,7 +126,11 @@ func TestEveryFieldIsDescribedAndEveryDescriptionHasAField(t *testing.T) {
 		for path := range described {
 			node := schema.Properties[part]
 			for name := range strings.SplitSeq(path, ".") {
+				name, isList := strings.CutSuffix(name, "[0]")
 				child, found := node.Properties[name]
+				if isList && child.Items != nil {
+					child = *child.Items.Schema
+				}
 				if !found {
 					t.Errorf("%s.%s is described, and is no field", part, path)
 					break

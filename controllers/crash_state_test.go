@@ -163,7 +163,6 @@ func redisAs(user, ip, password string) (rueidis.Client, error) {
 type writer struct {
 	client    client.Client
 	namespace string
-	password  string
 	interval  time.Duration
 
 	mu    sync.Mutex // held while a write is under way
@@ -200,7 +199,11 @@ func (w *writer) connectAndWrite(ctx context.Context) {
 	if w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: name}, pod) != nil || pod.Status.PodIP == "" {
 		return
 	}
-	conn, err := redisAt(pod.Status.PodIP, w.password)
+	secret := &corev1.Secret{}
+	if w.client.Get(ctx, client.ObjectKey{Namespace: w.namespace, Name: naming.AppSecret("cache")}, secret) != nil {
+		return
+	}
+	conn, err := redisAt(pod.Status.PodIP, string(secret.Data[naming.KeyPassword]))
 	if err != nil {
 		return
 	}

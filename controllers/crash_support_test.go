@@ -303,7 +303,7 @@ func (c *countedConn) changes(words []string) bool {
 	case strings.HasPrefix(line, "INFO "):
 		c.life.questions.Add(1)
 	default:
-		for _, prefix := range []string{"REPLICAOF ", "CONFIG SET ", "CLIENT PAUSE ", "CLIENT UNPAUSE ", "CLIENT KILL TYPE ", "BGSAVE ", "ACL SETUSER "} {
+		for _, prefix := range []string{"REPLICAOF ", "CONFIG SET ", "CLIENT PAUSE ", "CLIENT UNPAUSE ", "CLIENT KILL TYPE ", "BGSAVE ", "ACL DELUSER "} {
 			if strings.HasPrefix(line, prefix) {
 				return true
 			}

@@ -98,10 +98,13 @@ func newLane(t *testing.T, server *apiserver.Server, c course) *lane {
 	showLog(t, namespace)
 	l := &lane{t: t, server: server, client: server.Client, namespace: namespace,
 		nodes: nodes.Start(t, server.Client, namespace, "redis-7.0"), wanted: cluster(namespace, 1, c.persistent), reference: map[string]string{}}
+	if c.what == "rotation" {
+		l.wanted.Spec.Auth = &v1alpha1.AuthSpec{OverlapSeconds: new(int32(0))}
+	}
 	l.life = live(t, server, namespace, c.stale)
 	if c.created {
 		l.run(create(), 0, crash)
-		l.writer = &writer{client: l.client, namespace: namespace, password: l.password, interval: writeInterval}
+		l.writer = &writer{client: l.client, namespace: namespace, interval: writeInterval}
 		if c.what == "switchover" {
 			l.writer.interval = fastInterval
 		}
@@ -274,7 +277,7 @@ func lanes(all bool, random *rand.Rand) []course {
 		courses = append(courses, c)
 	}
 	for _, how := range []end{crash, lost} {
-		for _, name := range []string{"roll", "lifecycle", "scale", "switchover", "failover", "config"} {
+		for _, name := range []string{"roll", "lifecycle", "scale", "switchover", "failover", "config", "rotation"} {
 			c := course{what: name, how: how, created: name != "lifecycle"}
 			switch {
 			case all:
@@ -283,7 +286,7 @@ func lanes(all bool, random *rand.Rand) []course {
 				every(c, 3)
 			case how == lost:
 				some(c, 8)
-			case name == "scale", name == "config":
+			case name == "scale", name == "config", name == "rotation":
 				some(c, 6)
 			case name == "roll": // Each takes the longest.
 				every(c, 5)

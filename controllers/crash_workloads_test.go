@@ -148,6 +148,8 @@ func workloads(course string) []workload {
 		return []workload{failover()}
 	case "scale":
 		return []workload{scale(2), switchover(2), scale(1)}
+	case "rotation":
+		return rotations()
 	case "config":
 		return []workload{configure("allkeys-lru"), configure("volatile-lru")}
 	}

@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ func (l *lane) secretValue(name, key string) (string, error) {
 // ownDirectives differ from process to process.
 var ownDirectives = []string{"dir", "bind", "bind-source-addr", "replicaof", "slaveof", "masterauth", "primaryauth", "pidfile", "aclfile"}
 
-// configuration is what CONFIG GET says on every member, by role.
+// configuration is what CONFIG GET and ACL LIST say on every member, by role.
 func (l *lane) configuration(pods map[string]*corev1.Pod) (string, error) {
 	password, err := l.secretValue(naming.SystemSecret(l.wanted.Name), naming.KeyOperatorPassword)
 	if err != nil {
@@ -44,6 +45,9 @@ func (l *lane) configuration(pods map[string]*corev1.Pod) (string, error) {
 	return strings.Join(members, "\n"), nil
 }
 
+// passwordHash matches the hash of a password, of which there is another in each run.
+var passwordHash = regexp.MustCompile(`#[0-9a-f]{64}`)
+
 func (l *lane) directives(pod *corev1.Pod, role, password string) ([]string, error) {
 	conn, err := redisAs(naming.UserOperator, pod.Status.PodIP, password)
 	if err != nil {
@@ -54,7 +58,17 @@ func (l *lane) directives(pod *corev1.Pod, role, password string) ([]string, err
 	if err != nil {
 		return nil, fmt.Errorf("CONFIG GET: %w", err)
 	}
+	users, err := conn.Do(l.t.Context(), conn.B().AclList().Build()).AsStrSlice()
+	if err != nil {
+		return nil, fmt.Errorf("ACL LIST: %w", err)
+	}
 	var lines []string
+	for _, user := range users {
+		// Redis 7.0 writes the rules in an order of chance.
+		words := strings.Fields(passwordHash.ReplaceAllString(user, "#HASH"))
+		slices.Sort(words[2:])
+		lines = append(lines, strings.Join(words, " "))
+	}
 	for name, value := range values {
 		switch {
 		case slices.Contains(ownDirectives, name):

@@ -17,6 +17,7 @@ const (
 	onVolumes    = `{"enablePersistence": true}`
 	onGrowing    = `{"enablePersistence": true, "storage": {"storageClassName": "` + classGrowing + `"}}`
 	classGrowing = "fields-growing"
+	atOnce       = `{"auth": {"overlapSeconds": 0}}`
 	classOther   = "fields-other"
 )
 
@@ -35,7 +36,12 @@ var fields = map[string]field{
 	"storage.storageClassName": {base: onVolumes, first: `"` + classGrowing + `"`, second: `"` + classOther + `"`, fixed: "storage.storageClassName cannot change"},
 	"storage.reclaimPolicy":    {base: onVolumes, first: `"Retain"`, second: `"Delete"`, unseen: "it says what a deletion does"},
 
-	"auth.secretName": {first: `"password-one"`, second: `"password-two"`, unseen: "the values of Secrets are not compared, but tried"},
+	// Without an overlap, or what is left of the old password would be seen.
+	"auth.secretName": {base: atOnce, first: `"password-one"`, second: `"password-two"`, unseen: "the values of Secrets are not compared, but tried"},
+	"auth.users": {base: atOnce, first: `[{"name": "reader", "rules": "~* +@read"}, {"name": "writer", "rules": "~app:* +@write", "secretName": "password-one"}]`,
+		second: `[{"name": "reader", "rules": "~app:* +@read -@dangerous", "secretName": "password-two"}]`},
+	"auth.overlapSeconds":         {first: `0`, second: `1`, unseen: "it says how a password changes"},
+	"auth.rotateSystemAfterHours": {first: `1`, second: `24`, unseen: "it says when passwords change"},
 
 	"durability.mode":        {base: `{"replicas": 2}`, first: `"Strict"`, second: `"Default"`},
 	"durability.minReplicas": {base: `{"replicas": 3, "durability": {"mode": "Strict"}}`, first: `2`, second: `1`},

@@ -115,10 +115,14 @@ func (r *RedisClusterReconciler) releaseVolumes(ctx context.Context, s *scope) e
 
 // forget drops what is kept in memory of a RedisCluster that is gone.
 func (r *RedisClusterReconciler) forget(key types.NamespacedName) {
-	r.memories.forget(key)
-	for _, name := range []string{naming.SystemSecret(key.Name), naming.AppSecret(key.Name)} {
+	names := []string{naming.SystemSecret(key.Name), naming.AppSecret(key.Name)}
+	for user := range r.memories.of(key).passwords {
+		names = append(names, naming.UserSecret(key.Name, user))
+	}
+	for _, name := range names {
 		r.secrets.forget(client.ObjectKey{Namespace: key.Namespace, Name: name})
 	}
+	r.memories.forget(key)
 	r.Members.Forget(key.Namespace, key.Name)
 	forgetMetrics(key)
 }

@@ -8,7 +8,6 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/kube"
-	"seang.org/operator/internal/redis/conf"
 	"seang.org/operator/internal/redis/plan"
 )
 
@@ -37,8 +36,13 @@ type memory struct {
 	bootingSince time.Time
 	// silentSince is when the recorded primary was first seen not to answer.
 	silentSince time.Time
-	// passwords that are in force: they outlive a Secret that is deleted.
-	passwords conf.Passwords
+	// system is the content of the Secret of the system, and passwords those of the
+	// applications by user, as wanted last: they outlive a Secret that is deleted.
+	system    map[string][]byte
+	passwords map[string]string
+	// verdicts are what Redis said of the rules of users, by version and rules; empty
+	// where it takes them.
+	verdicts map[string]string
 	// syncing says that replicas were copying in the last pass.
 	syncing bool
 	// postponedSince is when a change of the status was first left to a later
@@ -62,8 +66,9 @@ type podMemory struct {
 	// label is the role that was written last, and version the pod's resource
 	// version after our last write; the cache may be behind.
 	label, version string
-	// passwordHash of the application that was set last.
-	passwordHash string
+	// users is a hash of the users and of the replication's password that the process
+	// has, which was read back.
+	users string
 	// keptAside is when the process was last told to save what it has; zero if never.
 	keptAside time.Time
 	// config was set and read back; defaults are what its directives had before.
@@ -131,7 +136,8 @@ func (m *memories) of(key types.NamespacedName) *memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.byKey[key] == nil {
-		m.byKey[key] = &memory{children: kube.Writes{}, claims: map[types.UID]string{}, pods: map[types.UID]*podMemory{}, marks: plan.Marks{}, unreadable: map[string]string{}}
+		m.byKey[key] = &memory{children: kube.Writes{}, claims: map[types.UID]string{}, pods: map[types.UID]*podMemory{}, marks: plan.Marks{}, unreadable: map[string]string{},
+			passwords: map[string]string{}, verdicts: map[string]string{}}
 	}
 	return m.byKey[key]
 }

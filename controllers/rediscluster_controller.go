@@ -88,7 +88,7 @@ func (r *RedisClusterReconciler) pass(ctx context.Context, s *scope) error {
 		r.reconcileMembers,
 		r.reconcileRequests,
 		r.reconcileMemory,
-		r.reconcilePassword,
+		r.reconcileUsers,
 		r.reconcileConfig,
 		r.reconcileConfigMap,
 		r.reconcileServices,

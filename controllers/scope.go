@@ -34,8 +34,11 @@ type scope struct {
 	// firstRecord is the record that the pass began with.
 	firstRecord *v1alpha1.Record
 
-	// Found by reconcileSecrets.
+	// Found by reconcileSecrets: the content of the Secret of the system, and since when
+	// there is one.
 	credentials admin.Credentials
+	system      map[string][]byte
+	systemSince time.Time
 
 	// Found by observe.
 	observed    bool
@@ -59,6 +62,8 @@ type scope struct {
 	// postponed says that a change of the status is left to a pass soon.
 	postponed bool
 	failovers int
+	// lookWithin is when at the latest to look again, of itself; 0 if not at all.
+	lookWithin time.Duration
 }
 
 func (r *RedisClusterReconciler) newScope(cluster *v1alpha1.RedisCluster) *scope {
@@ -171,6 +176,9 @@ func (s *scope) nextPoll() time.Duration {
 		return retryInterval
 	case s.paused() || !poll:
 		s.memory.polls = 0
+		if s.lookWithin > 0 {
+			return min(s.lookWithin, idleInterval)
+		}
 		return idleInterval
 	case s.memory.polls == 0:
 		s.memory.polls++

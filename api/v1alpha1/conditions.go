@@ -105,7 +105,10 @@ const (
 	// ReasonInvalidConfig: config has a directive that the operator owns or
 	// that Redis refuses.
 	ReasonInvalidConfig = "InvalidConfig"
-	// ReasonInvalidSecret: the Secret named in auth is absent or malformed.
+	// ReasonInvalidUser: the rules of a user in auth do not parse, or grant what no
+	// application may have.
+	ReasonInvalidUser = "InvalidUser"
+	// ReasonInvalidSecret: a Secret named in auth is absent or malformed.
 	ReasonInvalidSecret = "InvalidSecret"
 	// ReasonNameConflict: an object with the name of a child exists and is not ours.
 	ReasonNameConflict = "NameConflict"

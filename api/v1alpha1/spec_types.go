@@ -139,19 +139,6 @@ type StorageSpec struct {
 	ReclaimPolicy ReclaimPolicy `json:"reclaimPolicy,omitempty"`
 }
 
-// AuthSpec says how applications log in.
-type AuthSpec struct {
-	// secretName names a Secret of the same namespace whose key "password"
-	// (16 to 512 printable characters) is the password of the user "default".
-	// Unset, a password is generated.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="auth.secretName must be the name of a Secret: lower-case letters, digits, '-' and '.'"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Secret with the password",xDescriptors={"urn:alm:descriptor:io.kubernetes:Secret"}
-	SecretName string `json:"secretName,omitempty"`
-}
-
 // DurabilityMode says what happens when replicas are lost.
 // +kubebuilder:validation:Enum=Default;Strict
 type DurabilityMode string

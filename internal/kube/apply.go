@@ -122,7 +122,18 @@ func (a *Applier) ApplyTo(ctx context.Context, wanted Configuration, current cli
 	// The UID makes the write fail, rather than create, if the object was
 	// replaced since it was read.
 	desired.SetUID(current.GetUID())
+	desired.SetResourceVersion(a.pinned(from, version))
 	return Updated, a.write(ctx, desired, what, stamp, true)
+}
+
+// pinned is the version that an object must have to be written; empty for any. What is
+// read otherwise than through the cache is what the wanted one was made from: if another
+// wrote it since, it must be made anew.
+func (a *Applier) pinned(from client.Reader, version string) string {
+	if from == a.Client {
+		return ""
+	}
+	return version
 }
 
 // taken says who has the object if the owner has not.

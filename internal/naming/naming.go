@@ -50,6 +50,10 @@ const (
 	// of one pod is to be kept, whatever others may hold: POD UID@EPOCH. The operator
 	// removes it when that is done or refused.
 	AnnotationAcceptDataLoss = Group + "/accept-data-loss"
+	// AnnotationRotate on a RedisCluster names users, separated by commas, whose
+	// generated passwords are to be replaced, and "system" for those of the operator and
+	// of the replication. The operator removes it when that has begun or was refused.
+	AnnotationRotate = Group + "/rotate"
 	// AnnotationApplied on a child is the hash of what the operator last applied.
 	AnnotationApplied = Group + "/applied"
 	// AnnotationRestartedAt on a RedisCluster has its pods replaced, one at a time,
@@ -106,10 +110,15 @@ const (
 // Keys of the Secret with the operator's own users. Only KeyACL and
 // KeyReplicationConf are mounted into the pods.
 const (
-	KeyOperatorPassword    = "operator-password"
+	KeyOperatorPassword = "operator-password"
+	// KeyOperatorPrevious is the password before, which a pod may start with whose node
+	// has an old copy of the Secret.
+	KeyOperatorPrevious    = "operator-password-previous"
 	KeyReplicationPassword = "replication-password"
 	KeyACL                 = "users.acl"
 	KeyReplicationConf     = "replication.conf"
+	// KeyRotations says which passwords are being replaced, as JSON.
+	KeyRotations = "rotations"
 )
 
 // Keys of the Secret for applications: the well-known ones of servicebinding.io.
@@ -138,6 +147,14 @@ func NodesService(cluster string) string    { return cluster + "-nodes" }
 func ConfigMap(cluster string) string       { return cluster + "-config" }
 func AppSecret(cluster string) string       { return cluster + "-app" }
 func SystemSecret(cluster string) string    { return cluster + "-system" }
+
+// UserSecret tells an application how to connect as the user.
+func UserSecret(cluster, user string) string {
+	if user == UserDefault {
+		return AppSecret(cluster)
+	}
+	return cluster + "-user-" + user
+}
 
 // Pod is the name of the member with that ordinal.
 func Pod(cluster string, ordinal int) string {
@@ -193,4 +210,4 @@ func ClusterOf(pod string) (string, bool) {
 }
 
 // Requests are the annotations by which a person asks something of the operator.
-var Requests = []string{AnnotationPaused, AnnotationSwitchoverTo, AnnotationAcceptDataLoss, AnnotationRestartedAt}
+var Requests = []string{AnnotationPaused, AnnotationSwitchoverTo, AnnotationAcceptDataLoss, AnnotationRestartedAt, AnnotationRotate}

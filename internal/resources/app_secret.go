@@ -14,7 +14,7 @@ import (
 // https://servicebinding.io/spec/core/1.1.0/#provisioned-service.
 const bindingType = "redis"
 
-// AppSecret holds all that an application needs to connect, under the
+// AppSecret holds all that an application needs to connect as the user, under the
 // well-known keys of servicebinding.io. The host is that of the primary Service.
 func AppSecret(in Input, username, password string) *corev1ac.SecretApplyConfiguration {
 	host := naming.PrimaryHost(in.name(), in.namespace())
@@ -24,7 +24,7 @@ func AppSecret(in Input, username, password string) *corev1ac.SecretApplyConfigu
 		User:   url.UserPassword(username, password),
 		Host:   host + ":" + port,
 	}
-	return corev1ac.Secret(naming.AppSecret(in.name()), in.namespace()).
+	return corev1ac.Secret(naming.UserSecret(in.name(), username), in.namespace()).
 		WithLabels(in.selector()).
 		WithOwnerReferences(in.owner()).
 		WithType(corev1.SecretType("servicebinding.io/" + bindingType)).

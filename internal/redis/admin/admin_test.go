@@ -87,7 +87,7 @@ func TestAMemberBootsWithoutARoleAndTakesTheOneItIsGiven(t *testing.T) {
 			if err := errors.Join(ma.ConfigSet(t.Context(), conf.Memory(128<<20, false)), ma.SetMinReplicas(t.Context(), 1, 2),
 				ma.PauseWrites(t.Context(), time.Second), ma.Unpause(t.Context()), ma.KillNormalClients(t.Context()),
 				ma.ConfigSet(t.Context(), map[string]string{"replica-serve-stale-data": "yes"}),
-				ma.SetPassword(t.Context(), naming.UserDefault, conf.Hash("another password"))); err != nil {
+				ma.SetUsers(t.Context(), redisserver.Passwords.Users(), nil)); err != nil {
 				t.Fatalf("the operator's rights do not suffice: %v", err)
 			}
 			if i := info(t, ma); i.MinReplicas != 1 || i.MaxMemory != conf.MaxMemory(128<<20, false) {

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -41,16 +40,6 @@ func (m *Member) SetMinReplicas(ctx context.Context, replicas, maxLag int) error
 	err := m.ConfigSet(ctx, map[string]string{"min-replicas-max-lag": strconv.Itoa(maxLag), minReplicas: strconv.Itoa(replicas)})
 	if err == nil {
 		m.minReplicas.Store(int64(replicas))
-	}
-	return err
-}
-
-// SetPassword replaces the password of a user by the one with that SHA-256 hash.
-func (m *Member) SetPassword(ctx context.Context, user, hash string) error {
-	err := m.do(ctx, "ACL", "SETUSER", user, "resetpass", "#"+hash)
-	if IsRefusal(err) {
-		// Redis's reply quotes the hash.
-		return fmt.Errorf("redis at %s %w to the new password of the user %s", m.address, ErrReplied, user)
 	}
 	return err
 }

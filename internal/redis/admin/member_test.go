@@ -184,7 +184,7 @@ func TestANewLeaderCutsTheConnectionsOfTheOld(t *testing.T) {
 
 func TestAnErrorShowsNoSecret(t *testing.T) {
 	servers, connected := members(t, "redis-7.0", 1)
-	err := connected[0].SetPassword(t.Context(), naming.UserDefault, "no-hash-at-all")
+	err := connected[0].SetUsers(t.Context(), []conf.User{{Name: naming.UserDefault, Hashes: []string{"no-hash-at-all"}}}, nil)
 	if !admin.IsRefusal(err) || strings.Contains(err.Error(), "no-hash") {
 		t.Errorf("got %v, want a refusal without the hash", err)
 	}

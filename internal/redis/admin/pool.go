@@ -35,7 +35,17 @@ const (
 type Key struct{ Namespace, Pod, UID string }
 
 // Credentials log a connection in.
-type Credentials struct{ User, Password string }
+type Credentials struct {
+	User, Password string
+	// Previous is the password before, with which a process that was not told of the
+	// new one yet lets us in; empty if there is none.
+	Previous string
+}
+
+// fit says that a connection that logged in with have needs no new login.
+func (c Credentials) fit(have Credentials) bool {
+	return have.User == c.User && (have.Password == c.Password || have.Password == c.Previous)
+}
 
 // Target is a process to connect to.
 type Target struct {
@@ -137,13 +147,13 @@ func (p *Pool) Connect(ctx context.Context, target Target) (*Member, error) {
 		patience = silentTimeout
 	}
 	p.mu.Unlock()
-	if m != nil && m.address == target.Address && m.credentials == target.Credentials && !m.broken() {
+	if m != nil && m.address == target.Address && target.Credentials.fit(m.credentials) && !m.broken() {
 		return m, nil
 	}
 	if m != nil {
 		p.drop(m)
 	}
-	m, err := dial(ctx, target, p, patience)
+	m, err := p.dial(ctx, target, patience)
 	if err != nil {
 		if errors.Is(err, ErrUnreachable) {
 			p.silent(target.Key)
@@ -166,6 +176,16 @@ func (p *Pool) Connect(ctx context.Context, target Target) (*Member, error) {
 	}
 	go m.watch() //nolint:gosec,contextcheck // It outlives the pass that connected.
 	return m, nil
+}
+
+// dial connects with the password or, where that is not known yet, with the one before.
+func (p *Pool) dial(ctx context.Context, target Target, patience time.Duration) (*Member, error) {
+	m, err := dial(ctx, target, p, patience)
+	if errors.Is(err, ErrAuth) && target.Credentials.Previous != "" {
+		target.Credentials = Credentials{User: target.Credentials.User, Password: target.Credentials.Previous}
+		return dial(ctx, target, p, patience)
+	}
+	return m, err
 }
 
 func (p *Pool) drop(m *Member) {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -16,33 +17,86 @@ type Passwords struct {
 	Operator, Replication, Default string
 }
 
+// User is a user of Redis: a line of the ACL file.
+type User struct {
+	Name string
+	// Hashes of the passwords with which the user can log in, the newest first.
+	Hashes []string
+	// Rules about commands, keys and channels.
+	Rules string
+}
+
 // What each user may do. The operator's commands are those that package admin
-// sends. An application may do everything that cannot undo a proof of the
-// operator (safety rule 18) or read a secret: CONFIG GET shows masterauth. Of a
-// command with harmless subcommands the harmful ones are taken away by name, so
-// that those of newer servers stay allowed and an older server knows all that
-// are named; a test compares with what each server has.
+// sends. An application may do everything but what is denied to all of them.
 const (
 	operatorRules = "resetkeys resetchannels -@all +ping +hello +auth +info +role +config|get +config|set +replicaof" +
 		" +client|pause +client|unpause +client|kill +client|list +client|id +client|setname +client|getname +client|info +client|no-evict" +
-		" +wait +bgsave +bgrewriteaof +lastsave +save +shutdown +acl|setuser +acl|getuser +acl|load +acl|whoami +acl|list +multi +exec +discard"
+		" +wait +bgsave +bgrewriteaof +lastsave +save +shutdown +acl|setuser +acl|getuser +acl|deluser +acl|load +acl|whoami +acl|list +multi +exec +discard"
 	replicationRules = "resetkeys resetchannels -@all +psync +replconf +ping"
-	defaultRules     = "~* &* +@all" +
-		" -replicaof -slaveof -failover -config -acl -debug -shutdown -module -replconf -psync -sync" +
-		" -bgsave -save -bgrewriteaof -client|kill -client|pause -client|unpause -client|list -script|debug"
 )
 
+// SystemRules are the rules of the users that every cluster has.
+func SystemRules() map[string]string {
+	return map[string]string{
+		naming.UserDefault:     "~* &* +@all " + deniedRules,
+		naming.UserOperator:    operatorRules,
+		naming.UserReplication: replicationRules,
+	}
+}
+
+// Users are the users that every cluster has, each with its one password.
+func (p Passwords) Users() []User {
+	rules := SystemRules()
+	return []User{
+		{naming.UserDefault, []string{Hash(p.Default)}, rules[naming.UserDefault]},
+		{naming.UserOperator, []string{Hash(p.Operator)}, rules[naming.UserOperator]},
+		{naming.UserReplication, []string{Hash(p.Replication)}, rules[naming.UserReplication]},
+	}
+}
+
 // RenderACL returns the content of the ACL file. Passwords appear as hashes.
-func RenderACL(p Passwords) string {
+func RenderACL(users []User) string {
 	var b strings.Builder
-	for _, user := range []struct{ name, password, rules string }{
-		{naming.UserDefault, p.Default, defaultRules},
-		{naming.UserOperator, p.Operator, operatorRules},
-		{naming.UserReplication, p.Replication, replicationRules},
-	} {
-		fmt.Fprintf(&b, "user %s on #%s %s\n", user.name, Hash(user.password), user.rules)
+	for _, user := range users {
+		fmt.Fprintf(&b, "user %s %s\n", user.Name, strings.Join(user.Modifiers(), " "))
 	}
 	return b.String()
+}
+
+// Modifiers are what ACL SETUSER and the ACL file say of the user.
+func (u User) Modifiers() []string {
+	words := []string{"on"}
+	for _, hash := range u.Hashes {
+		words = append(words, "#"+hash)
+	}
+	return append(words, strings.Fields(u.Rules)...)
+}
+
+// ParseACL reads what RenderACL wrote, or the lines of ACL LIST: then the rules are in
+// Redis's own words. A user that is off has no hashes.
+func ParseACL(acl string) []User {
+	var users []User
+	for line := range strings.Lines(acl) {
+		words := strings.Fields(line)
+		if len(words) < 2 || words[0] != "user" {
+			continue
+		}
+		user := User{Name: words[1]}
+		var rules []string
+		for _, word := range words[2:] {
+			if hash, ok := strings.CutPrefix(word, "#"); ok {
+				user.Hashes = append(user.Hashes, hash)
+			} else if word != "on" {
+				rules = append(rules, word)
+			}
+		}
+		if slices.Contains(words[2:], "off") {
+			user.Hashes = nil
+		}
+		user.Rules = strings.Join(rules, " ")
+		users = append(users, user)
+	}
+	return users
 }
 
 // Hash is the form in which Redis keeps a password.

@@ -174,7 +174,7 @@ func TestCheckPassword(t *testing.T) {
 
 func TestACLHasNoPassword(t *testing.T) {
 	p := Passwords{Operator: "operator-secret-word", Replication: "replication-secret-word", Default: "default-secret-word"}
-	text := RenderACL(p)
+	text := RenderACL(p.Users())
 	for _, password := range []string{p.Operator, p.Replication, p.Default} {
 		if strings.Contains(text, password) {
 			t.Errorf("the ACL file has %s in clear", password)

@@ -44,7 +44,7 @@ func settle(t *testing.T, primary, replica string) pair {
 	for _, err := range []error{
 		p.primary.Promote(t.Context()), p.primary.Serve(t.Context()),
 		p.replica.Follow(t.Context(), primary), p.replica.Serve(t.Context()),
-		p.primary.SetPassword(t.Context(), naming.UserDefault, conf.Hash("another-password")),
+		p.primary.SetUsers(t.Context(), redisserver.Passwords.Users(), nil),
 		p.primary.SetMinReplicas(t.Context(), 1, 2), p.primary.ConfigSet(t.Context(), map[string]string{"maxmemory": "67108864"}),
 	} {
 		if err != nil {
@@ -83,7 +83,7 @@ func fakes(t *testing.T, n int) []string {
 	})
 	var ips []string
 	for range n {
-		ip, err := fleet.Boot(conf.RenderACL(redisserver.Passwords), conf.MaxMemory(limit, false))
+		ip, err := fleet.Boot(conf.RenderACL(redisserver.Passwords.Users()), conf.MaxMemory(limit, false))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestAFakeRefusesAWrongPassword(t *testing.T) {
 
 func TestTheEndOfAFakeEndsItsConnections(t *testing.T) {
 	fleet := fakeredis.NewFleet()
-	ip, err := fleet.Boot(conf.RenderACL(redisserver.Passwords), conf.MaxMemory(limit, false))
+	ip, err := fleet.Boot(conf.RenderACL(redisserver.Passwords.Users()), conf.MaxMemory(limit, false))
 	if err != nil {
 		t.Fatal(err)
 	}

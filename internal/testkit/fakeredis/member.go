@@ -1,6 +1,7 @@
 package fakeredis
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,7 @@ const (
 // member is one Redis process. The lock of its fleet guards it.
 type member struct {
 	fleet *Fleet
-	users map[string]string // hashes of passwords
+	users map[string]conf.User
 	ip    string
 	runID string
 	// id and secondary name its history.
@@ -32,16 +33,11 @@ type member struct {
 	info []byte
 }
 
-// users reads an ACL file: the hash of each user's password.
-func users(acl string) map[string]string {
-	found := map[string]string{}
-	for line := range strings.Lines(acl) {
-		words := strings.Fields(line)
-		for _, word := range words {
-			if hash, ok := strings.CutPrefix(word, "#"); ok && words[0] == "user" {
-				found[words[1]] = hash
-			}
-		}
+// users reads an ACL file.
+func users(acl string) map[string]conf.User {
+	found := map[string]conf.User{}
+	for _, user := range conf.ParseACL(acl) {
+		found[user.Name] = user
 	}
 	return found
 }
@@ -53,13 +49,47 @@ func (m *member) serve(conn redcon.Conn, command redcon.Command) {
 		words[i] = string(word)
 	}
 	name := strings.ToUpper(words[0])
-	if conn.Context() == nil && name != "HELLO" {
+	session, _ := conn.Context().(*session)
+	if session == nil && name != "HELLO" {
 		conn.WriteError("NOAUTH Authentication required.")
 		return
 	}
 	m.fleet.mu.Lock()
 	defer m.fleet.mu.Unlock()
+	if session != nil && session.queues(conn, name, words) {
+		return
+	}
+	m.answer(conn, name, words)
+}
+
+// session is a connection that has logged in, and its transaction.
+type session struct {
+	inside bool
+	queue  [][]string
+}
+
+// queues keeps a command for the end of the transaction that it is in.
+func (s *session) queues(conn redcon.Conn, name string, words []string) bool {
+	if !s.inside || name == "EXEC" {
+		return false
+	}
+	s.queue = append(s.queue, words)
+	conn.WriteString("QUEUED")
+	return true
+}
+
+func (m *member) answer(conn redcon.Conn, name string, words []string) {
 	switch name {
+	case "MULTI":
+		conn.Context().(*session).inside = true //nolint:forcetypeassert // It is logged in.
+		conn.WriteString("OK")
+	case "EXEC":
+		done := *conn.Context().(*session) //nolint:forcetypeassert // It is logged in.
+		conn.SetContext(&session{})
+		conn.WriteArray(len(done.queue))
+		for _, words := range done.queue {
+			m.answer(conn, strings.ToUpper(words[0]), words)
+		}
 	case "HELLO":
 		m.hello(conn, words)
 	case "INFO":
@@ -68,7 +98,9 @@ func (m *member) serve(conn redcon.Conn, command redcon.Command) {
 		m.configure(conn, words)
 	case "REPLICAOF":
 		m.replicaOf(conn, words)
-	case "ACL", "CLIENT":
+	case "ACL":
+		m.acl(conn, words)
+	case "CLIENT":
 		conn.WriteString("OK")
 	case "WAIT":
 		conn.WriteInt(len(m.replicas()))
@@ -83,17 +115,40 @@ func (m *member) hello(conn redcon.Conn, words []string) {
 		conn.WriteError("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used")
 		return
 	}
-	if hash := m.users[words[3]]; hash == "" || hash != conf.Hash(words[4]) {
+	if !slices.Contains(m.users[words[3]].Hashes, conf.Hash(words[4])) {
 		conn.WriteError("WRONGPASS invalid username-password pair or user is disabled.")
 		return
 	}
-	conn.SetContext(true)
+	conn.SetContext(&session{})
 	writeMap(conn, 3)
 	for _, word := range []string{"server", "redis", "version", version} {
 		conn.WriteBulkString(word)
 	}
 	conn.WriteBulkString("proto")
 	conn.WriteInt(3)
+}
+
+// acl is ACL LIST, SETUSER name reset rule … or DELUSER name ….
+func (m *member) acl(conn redcon.Conn, words []string) {
+	switch strings.ToUpper(words[1]) {
+	case "LIST":
+		conn.WriteArray(len(m.users))
+		for _, user := range m.users {
+			conn.WriteBulkString(strings.TrimSpace(conf.RenderACL([]conf.User{user})))
+		}
+	case "SETUSER":
+		for _, user := range conf.ParseACL("user " + strings.Join(append(words[2:3:3], words[4:]...), " ")) {
+			m.users[user.Name] = user
+		}
+		conn.WriteString("OK")
+	case "DELUSER":
+		for _, name := range words[2:] {
+			delete(m.users, name)
+		}
+		conn.WriteInt(len(words) - 2)
+	default:
+		conn.WriteError("ERR unknown subcommand '" + words[1] + "'")
+	}
 }
 
 // configure is CONFIG GET or CONFIG SET.

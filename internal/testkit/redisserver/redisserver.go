@@ -137,7 +137,7 @@ func Start(t testing.TB, flavour string, in conf.Input, options ...Option) *Serv
 	if in.Persistence {
 		options = append(options, OnVolume())
 	}
-	return StartFiles(t, flavour, Files{Conf: text, ACL: conf.RenderACL(Passwords),
+	return StartFiles(t, flavour, Files{Conf: text, ACL: conf.RenderACL(Passwords.Users()),
 		Replication: conf.ReplicationInclude(naming.UserReplication, Passwords.Replication)}, options...)
 }
 

@@ -1,0 +1,84 @@
+package conf
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// denied are the commands, and the subcommands of others, that no user of an
+// application may have: those that could undo a proof of the operator (safety rule 18)
+// or read a secret: CONFIG GET shows masterauth. Of a command with harmless subcommands
+// the harmful ones are named, so that those of newer servers stay allowed and an older
+// server knows all that are named; a test compares with what each server has.
+var denied = strings.Fields("replicaof slaveof failover config acl debug shutdown module replconf psync sync" +
+	" bgsave save bgrewriteaof client|kill client|pause client|unpause client|list script|debug")
+
+// deniedRules take denied away: the last rules win.
+var deniedRules = "-" + strings.Join(denied, " -")
+
+// askedOnly are the categories that "+@all" does not bring: they must be named.
+const askedOnly = "-@admin -@dangerous -@scripting"
+
+// rule matches one rule that a user of an application may have: never a password, nor
+// what resets or turns off what the operator sets.
+var rule = regexp.MustCompile(`^([+-]@?[A-Za-z0-9._|-]+|~[^\x00-\x20\x7f]+|%(R|W|RW|WR)~[^\x00-\x20\x7f]+|&[^\x00-\x20\x7f]+|allkeys|allchannels|allcommands|nocommands)$`)
+
+// Restrict turns the ACL rules of a user of an application, as they stand in the spec,
+// into those that Redis gets: whatever they are, they end with what no application may
+// have, and so does each selector. An error names the rule that cannot be used.
+func Restrict(rules string) (string, error) {
+	var root, selectors []string
+	var selector []string
+	inside := false
+	for word := range strings.FieldsSeq(rules) {
+		word, opens := strings.CutPrefix(word, "(")
+		if opens {
+			if inside {
+				return "", fmt.Errorf("a selector stands in another")
+			}
+			inside, selector = true, nil
+		}
+		closes := false
+		if inside {
+			word, closes = strings.CutSuffix(word, ")")
+		}
+		safe, err := restrict(word)
+		switch {
+		case err != nil:
+			return "", err
+		case inside:
+			selector = append(selector, safe)
+		default:
+			root = append(root, safe)
+		}
+		if closes {
+			selectors = append(selectors, "("+strings.Join(append(selector, deniedRules), " ")+")")
+			inside = false
+		}
+	}
+	if inside {
+		return "", fmt.Errorf("a selector has no end")
+	}
+	return strings.Join(append(append(root, deniedRules), selectors...), " "), nil
+}
+
+// restrict is one rule as Redis gets it.
+func restrict(word string) (string, error) {
+	if !rule.MatchString(word) {
+		return "", fmt.Errorf("the rule %q is none about commands, keys or channels", word)
+	}
+	name, grants := strings.CutPrefix(strings.ToLower(word), "+")
+	switch {
+	case word == "allcommands", grants && name == "@all":
+		return "+@all " + askedOnly, nil
+	case !grants, strings.HasPrefix(name, "@"):
+		return word, nil
+	}
+	command, _, _ := strings.Cut(name, "|")
+	if slices.Contains(denied, name) || slices.Contains(denied, command) {
+		return "", fmt.Errorf("the rule %q grants what no application may have", word)
+	}
+	return word, nil
+}
