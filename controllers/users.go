@@ -146,8 +146,7 @@ func (r *RedisClusterReconciler) setUsersOf(ctx context.Context, s *scope, m *pl
 		if known[name+" "+conf.Hash(password)] {
 			continue
 		}
-		err := r.Members.TryLogin(ctx, admin.Address(m.IP), admin.Credentials{User: name, Password: password})
-		if err != nil {
+		if err := member.TryLogin(ctx, name, password); err != nil {
 			return fmt.Errorf("log in as %s: %w", name, err)
 		}
 	}

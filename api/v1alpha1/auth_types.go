@@ -52,9 +52,9 @@ type UserSpec struct {
 	Name string `json:"name,omitempty"`
 
 	// rules are Redis ACL rules about commands, keys and channels, for example
-	// "~app:* +@read +@write". With "+@all" come all commands but those of @admin,
-	// @dangerous and @scripting, which may be added. What could undo what the operator
-	// does is refused. Passwords come from Secrets only.
+	// "~app:* +@read +@write". No category brings what is in @admin, @dangerous or
+	// @scripting, unless that is named too; what could undo what the operator does is
+	// refused. Passwords come from Secrets only.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

@@ -127,23 +127,23 @@ func (m *Member) transaction(ctx context.Context, commands [][]string) error {
 
 // TryLogin logs in on a connection of its own, which it closes: ErrAuth says that the
 // process does not let the user in.
-func (p *Pool) TryLogin(ctx context.Context, address string, credentials Credentials) error {
+func (m *Member) TryLogin(ctx context.Context, user, password string) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	conn, err := p.open(ctx, address, commandTimeout)
+	conn, err := m.pool.open(ctx, m.address, commandTimeout)
 	if err != nil {
-		return classify(address, err)
+		return classify(m.address, err)
 	}
 	// The library's login knows no context.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	login := &Member{address: address, credentials: credentials, pool: p, done: make(chan struct{})}
+	login := &Member{address: m.address, credentials: Credentials{User: user, Password: password}, pool: m.pool, done: make(chan struct{})}
 	options := login.options(conn)
 	options.ClientName, options.ClientNoEvict = "", false // Not every user may set them.
 	client, err := rueidis.NewClient(options)
 	if err != nil {
 		_ = conn.Close()
-		return classify(address, err)
+		return classify(m.address, err)
 	}
 	client.Close()
 	return nil

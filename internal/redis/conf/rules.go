@@ -18,8 +18,8 @@ var denied = strings.Fields("replicaof slaveof failover config acl debug shutdow
 // deniedRules take denied away: the last rules win.
 var deniedRules = "-" + strings.Join(denied, " -")
 
-// askedOnly are the categories that "+@all" does not bring: they must be named.
-const askedOnly = "-@admin -@dangerous -@scripting"
+// askedOnly are the categories that no other brings: they must be named.
+var askedOnly = []string{"@admin", "@dangerous", "@scripting"}
 
 // rule matches one rule that a user of an application may have: never a password, nor
 // what resets or turns off what the operator sets.
@@ -29,8 +29,8 @@ var rule = regexp.MustCompile(`^([+-]@?[A-Za-z0-9._|-]+|~[^\x00-\x20\x7f]+|%(R|W
 // into those that Redis gets: whatever they are, they end with what no application may
 // have, and so does each selector. An error names the rule that cannot be used.
 func Restrict(rules string) (string, error) {
-	var root, selectors []string
-	var selector []string
+	var root, selector []string
+	var selectors []string
 	inside := false
 	for word := range strings.FieldsSeq(rules) {
 		word, opens := strings.CutPrefix(word, "(")
@@ -40,45 +40,50 @@ func Restrict(rules string) (string, error) {
 			}
 			inside, selector = true, nil
 		}
-		closes := false
-		if inside {
-			word, closes = strings.CutSuffix(word, ")")
+		if !inside {
+			root = append(root, word)
+			continue
 		}
-		safe, err := restrict(word)
-		switch {
-		case err != nil:
-			return "", err
-		case inside:
-			selector = append(selector, safe)
-		default:
-			root = append(root, safe)
-		}
+		word, closes := strings.CutSuffix(word, ")")
+		selector = append(selector, word)
 		if closes {
-			selectors = append(selectors, "("+strings.Join(append(selector, deniedRules), " ")+")")
+			safe, err := restrict(selector)
+			if err != nil {
+				return "", err
+			}
+			selectors = append(selectors, "("+safe+")")
 			inside = false
 		}
 	}
 	if inside {
 		return "", fmt.Errorf("a selector has no end")
 	}
-	return strings.Join(append(append(root, deniedRules), selectors...), " "), nil
+	safe, err := restrict(root)
+	return strings.Join(append([]string{safe}, selectors...), " "), err
 }
 
-// restrict is one rule as Redis gets it.
-func restrict(word string) (string, error) {
-	if !rule.MatchString(word) {
-		return "", fmt.Errorf("the rule %q is none about commands, keys or channels", word)
+// restrict is one set of rules as Redis gets it.
+func restrict(words []string) (string, error) {
+	without := ""
+	for _, category := range askedOnly {
+		if !slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, "+"+category) }) {
+			without += " -" + category
+		}
 	}
-	name, grants := strings.CutPrefix(strings.ToLower(word), "+")
-	switch {
-	case word == "allcommands", grants && name == "@all":
-		return "+@all " + askedOnly, nil
-	case !grants, strings.HasPrefix(name, "@"):
-		return word, nil
+	var safe []string
+	for _, word := range words {
+		if !rule.MatchString(word) {
+			return "", fmt.Errorf("the rule %q is none about commands, keys or channels", word)
+		}
+		name, grants := strings.CutPrefix(strings.ToLower(word), "+")
+		command, _, _ := strings.Cut(name, "|")
+		switch {
+		case word == "allcommands", grants && name[0] == '@' && !slices.Contains(askedOnly, name):
+			word += without
+		case grants && (slices.Contains(denied, name) || slices.Contains(denied, command)):
+			return "", fmt.Errorf("the rule %q grants what no application may have", word)
+		}
+		safe = append(safe, word)
 	}
-	command, _, _ := strings.Cut(name, "|")
-	if slices.Contains(denied, name) || slices.Contains(denied, command) {
-		return "", fmt.Errorf("the rule %q grants what no application may have", word)
-	}
-	return word, nil
+	return strings.Join(append(safe, deniedRules), " "), nil
 }
