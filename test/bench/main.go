@@ -47,6 +47,8 @@ var benchmarks = []benchmark{
 	{name: "failover", n: 100, run: failover},
 	{name: "switchover", n: 100, run: switchover},
 	{name: "roll", n: 5, run: roll},
+	{name: "rotation", n: 20, run: rotation},
+	{name: "rotation-time", n: 20, run: rotationTime},
 	{name: "leader-crash", n: 20, run: leaderCrash},
 	{name: "node-loss", n: 10, run: nodeLoss},
 	{name: "durable-failovers", n: 1000, run: durableFailovers},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,16 +27,16 @@ func kindOf(object runtime.Object) string {
 	return strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
 }
 
-// expectNoSecrets looks for the passwords of a cluster, and for their hashes,
+// expectNoSecrets looks for the passwords of a cluster, those that it had and their hashes,
 // everywhere but in its Secrets.
-func expectNoSecrets(ctx context.Context, c rediscluster) {
+func expectNoSecrets(ctx context.Context, c rediscluster, had ...string) {
 	GinkgoHelper()
 	var secrets []string
 	system := c.secret(ctx, naming.SystemSecret(c.key.Name))
-	for _, password := range [][]byte{system[naming.KeyOperatorPassword], system[naming.KeyReplicationPassword],
-		c.secret(ctx, naming.AppSecret(c.key.Name))[naming.KeyPassword]} {
+	for _, password := range append(had, string(system[naming.KeyOperatorPassword]), string(system[naming.KeyReplicationPassword]),
+		string(c.secret(ctx, naming.AppSecret(c.key.Name))[naming.KeyPassword])) {
 		Expect(len(password)).To(BeNumerically(">=", 16))
-		secrets = append(secrets, string(password), conf.Hash(string(password)))
+		secrets = append(secrets, password, conf.Hash(password))
 	}
 	expectNone := func(where, text string) {
 		for _, secret := range secrets {
@@ -53,6 +54,11 @@ func expectNoSecrets(ctx context.Context, c rediscluster) {
 	}
 	for _, pod := range c.pods(ctx) {
 		expectNone("the log of "+pod.Name, logOf(ctx, &pod))
+	}
+	if auditLog != "" {
+		text, err := os.ReadFile(string(auditLog))
+		Expect(err).NotTo(HaveOccurred())
+		expectNone("the audit log", string(text))
 	}
 	for _, pod := range operatorPods(ctx) {
 		expectNone("the log of the operator", logOf(ctx, &pod))
