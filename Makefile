@@ -263,20 +263,36 @@ catalog-image: bin/cluster ## build the image that serves the catalog, and print
 olm-releases: bin/cluster
 	@$(CLUSTER) load $$($(MAKE) --no-print-directory images catalog-image) $$($(RELEASES) -version $(VERSION) all) >/dev/null
 
+# The working tree as the next release.
+olm-next: cluster-load
+	@$(CLUSTER) load $$($(RELEASES) -version $(VERSION) next) >/dev/null
+
 olm-load: bin/cluster
 	@$(CLUSTER) load $$($(IMAGES) build olm opm --programs $$($(CLUSTER) build olm)) >/dev/null
 
 ##@ The operator on a cluster
 
+# One of OLM would put its own back: it gives way, and the RedisClusters stay.
+own-namespace = $(kubectl) -n redis-operator-system
+leave-olm = if [ -n "$$($(own-namespace) get clusterserviceversions.operators.coreos.com -o name 2>/dev/null)" ]; then \
+	$(own-namespace) delete subscriptions.operators.coreos.com,clusterserviceversions.operators.coreos.com --all; \
+	$(own-namespace) wait --for delete deployment/redis-operator-controller-manager --timeout 1m; fi
+
 deploy: $(if $(KUBECONFIG),,cluster-up cluster-load) ## install the operator from config/
+	@$(leave-olm)
 	@$(TOOL) kustomize build config/default | sed 's#$(DEFAULT_IMG)#$(IMG)#; s#$(DEFAULT_REDIS_IMG)#$(REDIS_IMG)#' | $(kubectl) apply --server-side -f -
 	@$(kubectl) -n redis-operator-system rollout status deployment/redis-operator-controller-manager --timeout 2m
 
 undeploy: ## remove the operator and, with its CRD, all RedisClusters
+	@$(leave-olm)
 	@$(TOOL) kustomize build config/default | $(kubectl) delete --ignore-not-found -f -
 
-demo: deploy ## show a RedisCluster live through writes, the loss of its primary and scaling
-	@CGO_ENABLED=0 go run $(if $(in-cluster),-exec '$(in-cluster)') ./test/demo
+# To a cluster of KUBECONFIG from config/; through OLM, which it must have, where CATALOG
+# names an image that it can pull.
+CATALOG ?= $(if $(KUBECONFIG),,$(CATALOG_IMG:latest=v$(VERSION)))
+
+demo: $(if $(KUBECONFIG),$(if $(CATALOG),,deploy),olm-up olm-next) ## install through OLM, and show a RedisCluster live through writes, the loss of its primary and scaling
+	@CGO_ENABLED=0 go run $(if $(in-cluster),-exec '$(in-cluster)') ./test/demo $(if $(CATALOG),-catalog $(CATALOG))
 
 demo-down: $(if $(KUBECONFIG),undeploy,cluster-down) ## remove what the demo made
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,6 +86,12 @@ func (d *demo) startClient(ctx context.Context) error {
 	return nil
 }
 
+// How often and how long redis tries.
+const (
+	retryInterval = 200 * time.Millisecond
+	retryTimeout  = 5 * time.Second
+)
+
 // redis runs redis-cli in the client pod and expects a reply.
 func (d *demo) redis(ctx context.Context, cluster *v1alpha1.RedisCluster, service func(string) string, want string, command ...string) error {
 	words := append([]string{"redis-cli", "-h", service(cluster.Name)}, command...)
@@ -94,8 +102,16 @@ func (d *demo) redis(ctx context.Context, cluster *v1alpha1.RedisCluster, servic
 	}
 	var got bytes.Buffer
 	run := append([]string{"sh", "-c", withPassword, "sh"}, words...)
-	if err := d.api.Exec(ctx, d.pod, strings.NewReader(password+"\n"), &got, run...); err != nil {
-		return err
+	// The kube-proxy of a node may be a moment behind a Service that is new: as an
+	// application does, try again.
+	var refused error
+	err = wait.PollUntilContextTimeout(ctx, retryInterval, retryTimeout, true, func(ctx context.Context) (bool, error) {
+		got.Reset()
+		refused = d.api.Exec(ctx, d.pod, strings.NewReader(password+"\n"), &got, run...)
+		return refused == nil, nil
+	})
+	if err != nil {
+		return errors.Join(refused, err)
 	}
 	reply := strings.TrimSpace(got.String())
 	d.screen.line("%s", reply)

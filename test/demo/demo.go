@@ -33,6 +33,8 @@ const (
 type demo struct {
 	api    *kubeapi.API
 	screen *screen
+	// catalog is the image to install the operator from; empty if it is installed.
+	catalog string
 
 	memory  *v1alpha1.RedisCluster // in memory: serves the traffic
 	volumes *v1alpha1.RedisCluster // on volumes
