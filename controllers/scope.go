@@ -56,6 +56,8 @@ type scope struct {
 	acted     bool
 	// missing is why the StatefulSet creates no pods, in its own words.
 	missing string
+	// ending says that the namespace is being deleted: nothing can be created in it.
+	ending bool
 	// configChanged says that pods which start from now on get another configuration.
 	configChanged bool
 	dataLost      bool
@@ -142,6 +144,7 @@ func (s *scope) absorb(err error) error {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		s.reject(v1alpha1.ReasonRejected, err.Error())
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		s.ending = true
 		s.wait(plan.Wait{Reason: v1alpha1.ReasonDeleting, Message: "the namespace is being deleted"})
 	default:
 		return err
@@ -172,7 +175,7 @@ func (s *scope) nextPoll() time.Duration {
 		poll = poll || w.Poll
 	}
 	switch {
-	case s.missing != "":
+	case s.missing != "", s.ending:
 		return retryInterval
 	case s.paused() || !poll:
 		s.memory.polls = 0

@@ -77,22 +77,31 @@ func Render(in Input) (string, error) {
 		line(name, defaults[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Directives)) {
-		if !directiveName.MatchString(name) {
-			return "", fmt.Errorf("config has %q, which is no name of a directive", name)
-		}
-		if _, owned := Owned(name); owned {
-			return "", fmt.Errorf("config.%s belongs to the operator", name)
-		}
-		values, err := words(in.Directives[name])
+		directive, err := render(name, in.Directives[name])
 		if err != nil {
-			return "", fmt.Errorf("config.%s: %w", name, err)
+			return "", err
 		}
-		line(append([]string{name}, values...)...)
+		line(directive)
 	}
 	for _, directive := range owned(in) {
 		line(directive)
 	}
 	return b.String(), nil
+}
+
+// render is the line of a directive of the user.
+func render(name, value string) (string, error) {
+	if !directiveName.MatchString(name) {
+		return "", fmt.Errorf("config has %q, which is no name of a directive", name)
+	}
+	if _, owned := Owned(name); owned {
+		return "", fmt.Errorf("config.%s belongs to the operator", name)
+	}
+	values, err := words(value)
+	if err != nil {
+		return "", fmt.Errorf("config.%s: %w", name, err)
+	}
+	return strings.Join(append([]string{name}, values...), " "), nil
 }
 
 // owned are the directives of every process. The process boots as a replica of

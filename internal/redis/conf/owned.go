@@ -14,7 +14,9 @@ var ownedDirectives = map[string]string{
 	"appendonly": "enablePersistence", "appendfilename": "", "appenddirname": "", "aof-load-truncated": "", "aof-use-rdb-preamble": "",
 	"save": "enablePersistence", "client-output-buffer-limit": "memoryLimit", "oom-score-adj": "", "oom-score-adj-values": "",
 	"enable-debug-command": "", "enable-module-command": "", "enable-protected-configs": "",
-	"set-proc-title": "", "proc-title-template": "", "always-show-logo": "", "crash-log-enabled": "", "ignore-warnings": "",
+	"server_cpulist": "resources.cpu", "bio_cpulist": "resources.cpu", "aof_rewrite_cpulist": "resources.cpu", "bgsave_cpulist": "resources.cpu",
+	"server-cpulist": "resources.cpu", "bio-cpulist": "resources.cpu", "aof-rewrite-cpulist": "resources.cpu", "bgsave-cpulist": "resources.cpu",
+	"socket-mark-id": "", "set-proc-title": "", "proc-title-template": "", "always-show-logo": "", "crash-log-enabled": "", "ignore-warnings": "",
 }
 
 // ownedPrefixes are families of directives that belong to the operator.

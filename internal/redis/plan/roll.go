@@ -17,7 +17,8 @@ func roll(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member) *Memb
 	if len(outdated) == 0 {
 		return nil
 	}
-	busy := len(d.Steps) > 0
+	// A primary that goes needs every copy, and its going is a disruption already.
+	busy := len(d.Steps) > 0 || primary.Leaving
 	next := nextToReplace(f, record, primary, outdated)
 	d.wait(Wait{Reason: v1alpha1.ReasonRolling, Message: fmt.Sprintf("%d of %d pods were made from an older template and are replaced one at a time", len(outdated), f.Wanted)})
 	switch {

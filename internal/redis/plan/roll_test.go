@@ -54,6 +54,14 @@ func TestRoll(t *testing.T) {
 				wait ReplicaSyncing: r-1 copies from the primary
 				wait Rolling: 1 of 3 pods were made from an older template and are replaced one at a time`,
 		},
+		"but none while the primary is being deleted, which needs every copy (simulation)": {
+			facts: facts(record(notInSync(1)), member(0, primary(2), leaving), member(1, replica(0), old, linkDown(9), unserved), member(2, replica(0), old, linkDown(9))),
+			want: `record epoch 1 of r-0, lease false, holders 0* 1 2
+				lease r-0 0
+				wait ReplicaSyncing: r-1 copies from the primary
+				wait ReplicaSyncing: r-2 copies from the primary
+				wait Rolling: 2 of 3 pods were made from an older template and are replaced one at a time`,
+		},
 		"also if it never comes into sync": {
 			facts: facts(record(notInSync(1)), member(0, primary(2)), member(1, replica(0), old, linkDown(9), unserved), member(2, replica(0))),
 			want: `replace r-1
