@@ -28,7 +28,7 @@ import (
 // reconcileConfigMap renders redis.conf and the start script. Pods read them at
 // start; what a running member has is the business of reconcileConfig.
 func (r *RedisClusterReconciler) reconcileConfigMap(ctx context.Context, s *scope) error {
-	if s.rejected != nil && s.statefulSet != nil {
+	if (s.rejected != nil || s.held) && s.statefulSet != nil {
 		return nil
 	}
 	redisConf, err := conf.Render(conf.Input{
@@ -73,7 +73,7 @@ const retryInterval = 20 * time.Second
 // reconcileStatefulSet keeps the pods. Its update strategy is OnDelete: the
 // operator decides when a pod is replaced.
 func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *scope) error {
-	if s.rejected != nil && s.statefulSet != nil {
+	if (s.rejected != nil || s.held) && s.statefulSet != nil {
 		return nil
 	}
 	in := s.input()

@@ -6,9 +6,12 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis/admin"
 	"seang.org/operator/internal/redis/conf"
 	"seang.org/operator/internal/redis/plan"
@@ -36,27 +39,84 @@ func ownedMessage(name, field string) string {
 	return message
 }
 
+// observeRendered reads which directives of the user pods start with: those that were
+// accepted last. There are none before the first pods are made.
+func (r *RedisClusterReconciler) observeRendered(ctx context.Context, s *scope) error {
+	configMap := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: s.cluster.Namespace, Name: naming.ConfigMap(s.cluster.Name)}
+	if err := client.IgnoreNotFound(r.Get(ctx, key, configMap)); err != nil {
+		return fmt.Errorf("read ConfigMap %s: %w", key, err)
+	}
+	s.rendered = nil
+	if text, found := configMap.Data[naming.KeyRedisConf]; found && s.statefulSet != nil {
+		s.rendered = conf.Directives(text)
+	}
+	return nil
+}
+
+// startedOtherwise says that the pod's process began with other values of directives
+// that are read at the start alone than one that begins now.
+func (s *scope) startedOtherwise(pod *corev1.Pod) bool {
+	p := s.memory.pods[pod.UID]
+	return p != nil && s.rendered != nil && differ(conf.StartOnly(s.rendered), p.started)
+}
+
+// differ says that a directive has another value in force than the wanted one. What
+// the server does not know is not compared: a real one has accepted it.
+func differ(wanted, inForce map[string]string) bool {
+	for name, value := range wanted {
+		if now, known := inForce[name]; known && !conf.SameValue(now, value) {
+			return true
+		}
+	}
+	return false
+}
+
 // reconcileConfig brings the directives of the spec into force on every running
-// member, and reads back that they are.
+// member, and reads back that they are. One that refuses them is the first: a
+// replica, if there is one.
 func (r *RedisClusterReconciler) reconcileConfig(ctx context.Context, s *scope) error {
+	directives := s.directives()
+	if s.rejected != nil {
+		return nil
+	}
+	defaults, err := r.checkConfig(ctx, s, directives)
+	if err != nil || s.held || s.rejected != nil {
+		return err
+	}
 	// A process that began with a value of the user must get back what redis.conf has
 	// without it.
-	wanted := conf.WithDefaults(s.directives())
-	for i := range s.facts.Members {
-		m := &s.facts.Members[i]
+	wanted := conf.WithDefaults(directives)
+	for _, m := range s.replicasFirst() {
 		if m.Info == nil || m.Info.Loading || s.rejected != nil {
 			continue
 		}
-		if err := r.configureMember(ctx, s, m, wanted); err != nil {
+		if err := r.configureMember(ctx, s, m, wanted, defaults); err != nil {
 			return r.tolerateCommand(ctx, "configure "+m.Pod, err)
 		}
 	}
 	return nil
 }
 
-// configureMember sets what differs. What was set before and is no longer asked
-// for goes back to the value that the process started with.
-func (r *RedisClusterReconciler) configureMember(ctx context.Context, s *scope, m *plan.Member, wanted map[string]string) error {
+// replicasFirst are the members with the primary at the end.
+func (s *scope) replicasFirst() []*plan.Member {
+	var members []*plan.Member
+	for i := range s.facts.Members {
+		members = append(members, &s.facts.Members[i])
+	}
+	last := func(m *plan.Member) int {
+		if s.decision.Primary != nil && m.Pod == s.decision.Primary.Pod {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(members, func(a, b *plan.Member) int { return last(a) - last(b) })
+	return members
+}
+
+// configureMember sets what differs. What was set before and is no longer asked for
+// goes back to the value that the process had before, or that it would have by itself.
+func (r *RedisClusterReconciler) configureMember(ctx context.Context, s *scope, m *plan.Member, wanted, defaults map[string]string) error {
 	memory := s.memory.pod(m.PodUID)
 	if memory.config != nil && maps.Equal(memory.config, wanted) {
 		return nil
@@ -65,17 +125,19 @@ func (r *RedisClusterReconciler) configureMember(ctx context.Context, s *scope, 
 	if err != nil {
 		return err
 	}
-	target := maps.Clone(wanted)
-	for name := range memory.config {
-		if _, still := wanted[name]; !still {
-			target[name] = memory.defaults[name]
+	target, start := conf.Live(wanted), conf.StartOnly(wanted)
+	for _, earlier := range []map[string]string{conf.Live(memory.config), conf.Live(s.rendered)} {
+		for name := range earlier {
+			if _, still := wanted[name]; !still {
+				target[name] = memory.before(name, defaults)
+			}
 		}
 	}
-	have, err := member.ConfigGet(ctx, slices.Collect(maps.Keys(target))...)
+	have, err := member.ConfigGet(ctx, slices.Concat(slices.Collect(maps.Keys(target)), slices.Collect(maps.Keys(start)))...)
 	if err != nil {
 		return err
 	}
-	memory.remember(have)
+	memory.remember(have, s.rendered)
 	if change := difference(target, have); len(change) > 0 {
 		if problem, err := r.setConfig(ctx, m, member, change); err != nil || problem != nil {
 			if problem != nil {
@@ -83,6 +145,11 @@ func (r *RedisClusterReconciler) configureMember(ctx context.Context, s *scope, 
 			}
 			return err
 		}
+	}
+	memory.started = have
+	if differ(start, have) {
+		s.acted = true
+		s.wait(plan.Wait{Reason: v1alpha1.ReasonRolling, Poll: true, Message: m.Pod + " began with other directives than are wanted, and is to be replaced"})
 	}
 	memory.config = maps.Clone(wanted)
 	return nil
@@ -112,14 +179,25 @@ func (r *RedisClusterReconciler) setConfig(ctx context.Context, m *plan.Member, 
 	return nil, nil
 }
 
-// remember keeps the value that each directive had before it was first set.
-func (p *podMemory) remember(have map[string]string) {
+// remember keeps the value that each directive had before it was first set: a process
+// may have begun with those that are rendered.
+func (p *podMemory) remember(have, rendered map[string]string) {
 	if p.defaults == nil {
 		p.defaults = map[string]string{}
 	}
 	for name, value := range have {
-		if _, known := p.defaults[name]; !known {
+		_, known := p.defaults[name]
+		if _, begun := rendered[name]; !known && !begun {
 			p.defaults[name] = value
 		}
 	}
+}
+
+// before is the value that a directive goes back to: what a real server was found to
+// have by itself, else what this process had when it was first asked.
+func (p *podMemory) before(name string, defaults map[string]string) string {
+	if value, known := defaults[name]; known {
+		return value
+	}
+	return p.defaults[name]
 }

@@ -27,10 +27,8 @@ var fields = map[string]field{
 	"memoryLimit":       {first: `"192Mi"`, second: `"96Mi"`},
 	"enablePersistence": {first: `true`, second: `false`},
 	"image":             {first: `"redis:one"`, second: `"redis:two"`},
-	// Only directives of which redis.conf has a value without the user's: what Redis
-	// would have by itself, a process that began with another value does not tell.
-	"config": {first: `{"maxmemory-policy": "allkeys-lru"}`,
-		second: `{"maxmemory-policy": "volatile-ttl", "tcp-keepalive": "30", "appendfsync": "no"}`},
+	"config": {first: `{"maxmemory-policy": "allkeys-lru", "databases": "32", "slowlog-max-len": "64"}`,
+		second: `{"maxmemory-policy": "volatile-ttl", "tcp-keepalive": "30", "appendfsync": "no", "io-threads": "2", "notify-keyspace-events": "Ex"}`},
 
 	"storage.size":             {base: onGrowing, first: `"2Gi"`, second: `"3Gi"`, grows: "storage.size cannot shrink or be removed"},
 	"storage.storageClassName": {base: onVolumes, first: `"` + classGrowing + `"`, second: `"` + classOther + `"`, fixed: "storage.storageClassName cannot change"},

@@ -51,6 +51,8 @@ type memory struct {
 	// unreadable says by pod when its files could last not be loaded: what is to be
 	// done about it must outlive the pod that is replaced for it.
 	unreadable map[string]string
+	// checked is what a server without data made of directives last.
+	checked checked
 	// proxies follow the changes of the cluster's Services.
 	proxies proxies
 	// polls counts the polls in a row.
@@ -71,8 +73,9 @@ type podMemory struct {
 	users string
 	// keptAside is when the process was last told to save what it has; zero if never.
 	keptAside time.Time
-	// config was set and read back; defaults are what its directives had before.
-	config, defaults map[string]string
+	// config was set and read back; defaults are what its directives had before;
+	// started are those that are read at the start alone.
+	config, defaults, started map[string]string
 }
 
 // newest returns the RedisCluster as read or, if that is older, as it was read or

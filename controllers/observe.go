@@ -28,6 +28,9 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.observeObjects(ctx, s); err != nil {
 		return err
 	}
+	if err := r.observeRendered(ctx, s); err != nil {
+		return err
+	}
 	claims, err := r.claims(ctx, s)
 	if err != nil {
 		return err
@@ -138,7 +141,7 @@ func (s *scope) places() []plan.Member {
 			Pod: name, PodUID: pod.UID, Ordinal: ordinal, IP: pod.Status.PodIP,
 			Leaving: !pod.DeletionTimestamp.IsZero(), Role: pod.Labels[naming.LabelRole],
 			Killed:     pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= killGraceSeconds,
-			Outdated:   inForce && s.outdated(pod),
+			Outdated:   inForce && (s.outdated(pod) || s.startedOtherwise(pod)),
 			Persistent: onVolume(pod),
 			Trouble:    podTrouble(pod),
 		})

@@ -43,17 +43,22 @@ type scope struct {
 	// Found by observe.
 	observed    bool
 	statefulSet *appsv1.StatefulSet
-	pods        map[string]*corev1.Pod
-	facts       plan.Facts
-	decision    plan.Decision
-	silent      sync.Map // error by pod, of members that do not answer in this pass
+	// rendered are the user's directives that pods start with; nil while there are none.
+	rendered map[string]string
+	pods     map[string]*corev1.Pod
+	facts    plan.Facts
+	decision plan.Decision
+	silent   sync.Map // error by pod, of members that do not answer in this pass
 
 	// What other steps than the planner's found.
 	limit     int64 // memory limit in bytes to render: the spec's, unless it is refused
 	maxMemory int64 // in force on every member, in bytes; 0 if not
 	rejected  *status.Problem
-	waits     []plan.Wait
-	acted     bool
+	// held says that what the spec asks for is still being checked: children stay as
+	// they are.
+	held  bool
+	waits []plan.Wait
+	acted bool
 	// missing is why the StatefulSet creates no pods, in its own words.
 	missing string
 	// ending says that the namespace is being deleted: nothing can be created in it.

@@ -34,7 +34,9 @@ const (
 	// LabelPodName is set by the StatefulSet controller on each pod.
 	LabelPodName = "statefulset.kubernetes.io/pod-name"
 
-	AppName     = "redis"
+	AppName = "redis"
+	// CheckName is the name label of a pod that checks a configuration.
+	CheckName   = "redis-config-check"
 	RolePrimary = "primary"
 	RoleReplica = "replica"
 )
@@ -145,6 +147,7 @@ func PrimaryService(cluster string) string  { return cluster + "-primary" }
 func ReplicasService(cluster string) string { return cluster + "-replicas" }
 func NodesService(cluster string) string    { return cluster + "-nodes" }
 func ConfigMap(cluster string) string       { return cluster + "-config" }
+func ConfigCheck(cluster string) string     { return cluster + "-config-check" }
 func AppSecret(cluster string) string       { return cluster + "-app" }
 func SystemSecret(cluster string) string    { return cluster + "-system" }
 

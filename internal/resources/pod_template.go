@@ -78,10 +78,7 @@ func redisContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 			corev1ac.ContainerResizePolicy().WithResourceName(corev1.ResourceCPU).WithRestartPolicy(corev1.NotRequired),
 			corev1ac.ContainerResizePolicy().WithResourceName(corev1.ResourceMemory).WithRestartPolicy(corev1.NotRequired),
 		).
-		WithSecurityContext(corev1ac.SecurityContext().
-			WithAllowPrivilegeEscalation(false).
-			WithReadOnlyRootFilesystem(true).
-			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))).
+		WithSecurityContext(containerSecurityContext()).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithVolumeMounts(
 			corev1ac.VolumeMount().WithName(naming.VolumeData).WithMountPath(naming.MountData),

@@ -130,6 +130,8 @@ var _ = Describe("A bad change of a running RedisCluster", Ordered, ContinueOnFa
 			spoil: func(s *v1alpha1.RedisClusterSpec) {
 				s.Config = map[string]v1alpha1.ConfigValue{"no-such-directive": "1"}
 			}}, SpecTimeout(specTimeout)),
+		Entry("a bad value of a directive that is read at the start alone", badChange{reason: v1alpha1.ReasonInvalidConfig,
+			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]v1alpha1.ConfigValue{"databases": "none"} }}, SpecTimeout(specTimeout)),
 		Entry("a directive that the operator owns", badChange{reason: v1alpha1.ReasonInvalidConfig,
 			spoil: func(s *v1alpha1.RedisClusterSpec) { s.Config = map[string]v1alpha1.ConfigValue{"appendonly": "yes"} }}, SpecTimeout(specTimeout)),
 		Entry("an absent Secret, created later", badChange{reason: v1alpha1.ReasonInvalidSecret,

@@ -2,9 +2,6 @@ package conf_test
 
 import (
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -84,38 +81,21 @@ func TestARealServerChecksDirectives(t *testing.T) {
 			"a value out of range": {directives: map[string]string{"io-threads": "100000"}, names: "io-threads", refused: "io-threads"},
 		} {
 			t.Run(flavour+" "+name, func(t *testing.T) {
-				report, said, err := check(t, flavour, c.directives, c.names)
+				text, err := conf.RenderCheck(c.directives)
+				if err != nil {
+					t.Fatal(err)
+				}
+				code, message := redisserver.Check(t, flavour, text, c.names)
 				if c.refused != "" {
-					if err == nil || !strings.Contains(said, c.refused) {
-						t.Errorf("it is not refused with %s: %v: %s", c.refused, err, said)
+					if code != 1 || !strings.Contains(message, c.refused) {
+						t.Errorf("it is not refused with %s: exit code %d: %s", c.refused, code, message)
 					}
 					return
 				}
-				if got := conf.ParseChecked(report); err != nil || !maps.Equal(got, c.want) {
-					t.Errorf("reported %v, want %v: %v: %s", got, c.want, err, said)
+				if got := conf.ParseChecked(message); code != 0 || !maps.Equal(got, c.want) {
+					t.Errorf("reported %v, want %v: exit code %d: %s", got, c.want, code, message)
 				}
 			})
 		}
 	}
-}
-
-func check(t *testing.T, flavour string, directives map[string]string, names string) (report, said string, err error) {
-	t.Helper()
-	text, err := conf.RenderCheck(directives)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// A socket's path must be short.
-	dir, err := os.MkdirTemp("", "check")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	log := filepath.Join(dir, "termination-log")
-	command := exec.CommandContext(t.Context(), "sh", "-c", conf.CheckScript)
-	command.Env = []string{"PATH=" + filepath.Dir(redisserver.Binary(t, flavour)), "TMPDIR=" + dir, "TERMINATION_LOG=" + log,
-		conf.EnvCheckConf + "=" + text, conf.EnvCheckNames + "=" + names}
-	out, err := command.CombinedOutput()
-	written, _ := os.ReadFile(log) // Absent where it was refused.
-	return string(written), string(out), err
 }

@@ -136,6 +136,8 @@ func (n *Nodes) pass(ctx context.Context) bool {
 		switch {
 		case !pod.DeletionTimestamp.IsZero():
 			done = n.stop(ctx, pod) && done
+		case checks(pod):
+			done = n.check(ctx, pod) && done
 		case !wanted[name] && metav1.GetControllerOf(pod) != nil:
 			done = n.client.Delete(ctx, pod, client.Preconditions{UID: &pod.UID}) == nil && done
 		case pod.Status.PodIP == "":
