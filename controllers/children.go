@@ -35,6 +35,7 @@ func (r *RedisClusterReconciler) reconcileConfigMap(ctx context.Context, s *scop
 		MemoryLimit: s.limit,
 		Persistence: s.persistent(),
 		MinReplicas: s.minReplicas(),
+		Secure:      s.closesPlain(),
 		Directives:  s.directives(),
 	})
 	if err != nil {
@@ -107,6 +108,9 @@ func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *sc
 func (s *scope) input() resources.Input {
 	return resources.Input{
 		Cluster:     s.cluster,
+		TLS:         s.mountsTLS(),
+		Ports:       s.ports(),
+		CA:          s.appCA(),
 		Primary:     s.primaryPod(),
 		Replicas:    s.cluster.Spec.Replicas,
 		Persistent:  s.persistent(),

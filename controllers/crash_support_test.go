@@ -69,7 +69,7 @@ func live(t *testing.T, server *apiserver.Server, namespace string, stale *stale
 	if l.operator, err = manager.New(t.Context(), config, managerOptions(namespace)); err != nil {
 		t.Fatalf("make the manager: %v", err)
 	}
-	l.operator.Reconciler.Members.Dial = l.dial
+	l.operator.Reconciler.Members.Dial, l.operator.Reconciler.Members.Over = l.dial, l.over
 	if stale != nil {
 		stale.Client = l.operator.Reconciler.Client
 		l.operator.Reconciler.Client = stale
@@ -211,21 +211,28 @@ func (l *life) dial(ctx context.Context, network, address string) (net.Conn, err
 	if l.dead() {
 		return nil, errDead
 	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	counted := &countedConn{TCPConn: conn.(*net.TCPConn), life: l}
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
+// over counts what is sent over a connection, inside of TLS.
+func (l *life) over(conn net.Conn) net.Conn {
+	counted := &countedConn{halfCloser: conn.(halfCloser), life: l}
 	l.mu.Lock()
 	l.conns[counted] = struct{}{}
 	l.mu.Unlock()
-	return counted, nil
+	return counted
+}
+
+// halfCloser is a connection that can say that nothing more comes.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
 }
 
 // countedConn counts the commands of an operator that change something. The client
 // library sends a command, and a transaction, in one write.
 type countedConn struct {
-	*net.TCPConn
+	halfCloser
 	life          *life
 	inTransaction bool
 	answerLost    atomic.Bool
@@ -248,7 +255,7 @@ func (c *countedConn) Write(b []byte) (int, error) {
 		if how == "" {
 			continue
 		}
-		n, err := c.TCPConn.Write(b[:sent])
+		n, err := c.halfCloser.Write(b[:sent])
 		if err != nil {
 			return n, err
 		}
@@ -260,15 +267,15 @@ func (c *countedConn) Write(b []byte) (int, error) {
 		}
 		return len(b), nil
 	}
-	return c.TCPConn.Write(b)
+	return c.halfCloser.Write(b)
 }
 
 func (c *countedConn) Read(b []byte) (int, error) {
 	if c.answerLost.Load() {
-		_, _ = io.Copy(io.Discard, c.TCPConn)
+		_, _ = io.Copy(io.Discard, c.halfCloser)
 		return 0, errLost
 	}
-	n, err := c.TCPConn.Read(b)
+	n, err := c.halfCloser.Read(b)
 	if c.answerLost.Load() {
 		return 0, errLost
 	}
@@ -283,8 +290,8 @@ func (c *countedConn) Close() error {
 	c.hangUp()
 	_ = c.SetReadDeadline(time.Now().Add(time.Second))
 	go func() {
-		_, _ = io.Copy(io.Discard, c.TCPConn)
-		_ = c.TCPConn.Close()
+		_, _ = io.Copy(io.Discard, c.halfCloser)
+		_ = c.halfCloser.Close()
 	}()
 	return nil
 }

@@ -277,13 +277,15 @@ func lanes(all bool, random *rand.Rand) []course {
 		courses = append(courses, c)
 	}
 	for _, how := range []end{crash, lost} {
-		for _, name := range []string{"roll", "lifecycle", "scale", "switchover", "failover", "config", "rotation"} {
+		for _, name := range []string{"roll", "lifecycle", "scale", "switchover", "failover", "config", "rotation", "tls"} {
 			c := course{what: name, how: how, created: name != "lifecycle"}
 			switch {
 			case all:
 				every(c, 3)
 				c.persistent = true
 				every(c, 3)
+			case name == "tls": // Two rolls, of which another course stops at each write.
+				some(c, 16)
 			case how == lost:
 				some(c, 8)
 			case name == "scale", name == "config", name == "rotation":

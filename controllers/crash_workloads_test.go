@@ -8,6 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis"
+	"seang.org/operator/internal/testkit/authority"
 )
 
 // workload is one thing that a person asks for, or that happens.
@@ -138,8 +140,34 @@ func roll() workload {
 		}}
 }
 
+// secure turns TLS on, and off.
+func secure(on bool) workload {
+	patch := `{"spec":{"tls":null}}`
+	if on {
+		patch = `{"spec":{"tls":{"secretName":"certificate"}}}`
+	}
+	return workload{name: fmt.Sprintf("TLS %t", on),
+		begin: func(l *lane) {
+			secret := certificateSecret(l.namespace, "certificate", authority.New(l.t, "ca").Issue(covering(l.namespace)))
+			if err := l.client.Create(l.t.Context(), secret); client.IgnoreAlreadyExists(err) != nil {
+				l.t.Fatalf("create a Secret: %v", err)
+			}
+			l.patch(patch)
+		},
+		done: func(_ *lane, pods map[string]*corev1.Pod) error {
+			for _, pod := range pods {
+				if err := errors.Join(listens(redis.PortTLS, on)(pod), listens(redis.Port, !on)(pod)); err != nil {
+					return fmt.Errorf("%s: %w", pod.Name, err)
+				}
+			}
+			return nil
+		}}
+}
+
 func workloads(course string) []workload {
 	switch course {
+	case "tls":
+		return []workload{secure(true), secure(false)}
 	case "lifecycle":
 		return []workload{create(), remove(), collect()}
 	case "switchover":

@@ -56,6 +56,9 @@ func (r *RedisClusterReconciler) reconcileNothing(ctx context.Context, s *scope)
 	if err := r.reconcileSecrets(ctx, s); err != nil {
 		return err
 	}
+	if err := r.readCertificate(ctx, s); err != nil {
+		return err
+	}
 	return r.observe(ctx, s)
 }
 

@@ -54,7 +54,7 @@ func commandOf(ctx context.Context, step plan.Step) (v1alpha1.MemberID, func(*ad
 	case plan.Promote:
 		return step.Member, func(m *admin.Member) error { return m.Promote(ctx) }
 	case plan.Follow:
-		return step.Member, func(m *admin.Member) error { return m.Follow(ctx, step.IP) }
+		return step.Member, func(m *admin.Member) error { return m.Follow(ctx, step.IP, step.TLS) }
 	case plan.Detach:
 		return step.Member, func(m *admin.Member) error { return m.Detach(ctx) }
 	case plan.Serve:
@@ -231,7 +231,7 @@ func (r *RedisClusterReconciler) switchover(ctx context.Context, s *scope, step 
 	if err := to.Promote(ctx); err != nil {
 		return err
 	}
-	if err := from.Follow(ctx, step.ToIP); err != nil {
+	if err := from.Follow(ctx, step.ToIP, step.TLS); err != nil {
 		return err
 	}
 	if s.facts.Service != step.To.Pod {

@@ -21,7 +21,8 @@ func (l *lane) secretValue(name, key string) (string, error) {
 }
 
 // ownDirectives differ from process to process.
-var ownDirectives = []string{"dir", "bind", "bind-source-addr", "replicaof", "slaveof", "masterauth", "primaryauth", "pidfile", "aclfile"}
+var ownDirectives = []string{"dir", "bind", "bind-source-addr", "replicaof", "slaveof", "masterauth", "primaryauth", "pidfile", "aclfile",
+	"tls-cert-file", "tls-key-file", "tls-ca-cert-file"}
 
 // configuration is what CONFIG GET and ACL LIST say on every member, by role.
 func (l *lane) configuration(pods map[string]*corev1.Pod) (string, error) {

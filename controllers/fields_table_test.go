@@ -15,6 +15,8 @@ type field struct {
 // Those who look at fields of the volumes have them; a class from which claims can grow.
 const (
 	onVolumes    = `{"enablePersistence": true}`
+	onTLS        = `{"tls": {"secretName": "certificate-one"}}`
+	onIssuer     = `{"tls": {"issuerRef": {"name": "ca"}}}`
 	onGrowing    = `{"enablePersistence": true, "storage": {"storageClassName": "` + classGrowing + `"}}`
 	classGrowing = "fields-growing"
 	atOnce       = `{"auth": {"overlapSeconds": 0}}`
@@ -40,6 +42,13 @@ var fields = map[string]field{
 		second: `[{"name": "reader", "rules": "~app:* +@read -@dangerous", "secretName": "password-two"}]`},
 	"auth.overlapSeconds":         {first: `0`, second: `1`, unseen: "it says how a password changes"},
 	"auth.rotateSystemAfterHours": {first: `1`, second: `24`, unseen: "it says when passwords change"},
+
+	"tls.secretName":      {base: onTLS, first: `"certificate-two"`, second: `"certificate-one"`, unseen: "the values of Secrets are not compared, but tried"},
+	"tls.clientAuth":      {base: onTLS, first: `"Optional"`, second: `"None"`},
+	"tls.plaintext":       {base: onTLS, first: `"Allowed"`, second: `"Refused"`},
+	"tls.issuerRef.name":  {base: onIssuer, first: `"other"`, second: `"third"`},
+	"tls.issuerRef.kind":  {base: onIssuer, first: `"ClusterIssuer"`, second: `"Issuer"`},
+	"tls.issuerRef.group": {base: onIssuer, first: `"issuers.example.com"`, second: `"cert-manager.io"`},
 
 	"durability.mode":        {base: `{"replicas": 2}`, first: `"Strict"`, second: `"Default"`},
 	"durability.minReplicas": {base: `{"replicas": 3, "durability": {"mode": "Strict"}}`, first: `2`, second: `1`},

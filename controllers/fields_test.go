@@ -24,6 +24,7 @@ import (
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/testkit/apiserver"
+	"seang.org/operator/internal/testkit/authority"
 )
 
 // TestEveryFieldOfTheSchemaIsTried finds the fields that the table lacks, and the other
@@ -92,6 +93,7 @@ func TestTheEndDoesNotDependOnTheWay(t *testing.T) {
 // prepare makes what the values of fields name.
 func prepare(t *testing.T, server *apiserver.Server) {
 	t.Helper()
+	serveCertificates(t, server)
 	var objects []client.Object
 	for _, name := range []string{classGrowing, classOther} {
 		objects = append(objects, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "test", AllowVolumeExpansion: new(true)})
@@ -161,6 +163,14 @@ func (f field) lane(t *testing.T, server *apiserver.Server, path string, states 
 		if err := l.client.Create(t.Context(), secret); err != nil {
 			t.Fatalf("create a Secret: %v", err)
 		}
+	}
+	for _, name := range []string{"certificate-one", "certificate-two"} {
+		if err := l.client.Create(t.Context(), certificateSecret(l.namespace, name, authority.New(t, name).Issue(covering(l.namespace)))); err != nil {
+			t.Fatalf("create a Secret: %v", err)
+		}
+	}
+	if strings.Contains(f.base, "issuerRef") {
+		issue(t, server, l.namespace)
 	}
 	return l
 }

@@ -115,7 +115,7 @@ func (r *RedisClusterReconciler) releaseVolumes(ctx context.Context, s *scope) e
 
 // forget drops what is kept in memory of a RedisCluster that is gone.
 func (r *RedisClusterReconciler) forget(key types.NamespacedName) {
-	names := []string{naming.SystemSecret(key.Name), naming.AppSecret(key.Name)}
+	names := []string{naming.SystemSecret(key.Name), naming.AppSecret(key.Name), naming.TLSSecret(key.Name)}
 	for user := range r.memories.of(key).passwords {
 		names = append(names, naming.UserSecret(key.Name, user))
 	}

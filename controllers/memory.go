@@ -8,6 +8,7 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/kube"
+	"seang.org/operator/internal/redis/conf"
 	"seang.org/operator/internal/redis/plan"
 )
 
@@ -43,6 +44,17 @@ type memory struct {
 	// verdicts are what Redis said of the rules of users, by version and rules; empty
 	// where it takes them.
 	verdicts map[string]string
+	// tls is what members have: it outlives a Secret that is deleted.
+	tls conf.TLS
+	// withoutTLS says that members serve no TLS, and were not asked to.
+	withoutTLS bool
+	// deployed is the hash of what every member was seen to have.
+	deployed string
+	// issued is what cert-manager said last, of the spec of the generation issuedFor.
+	issued    issuance
+	issuedFor int64
+	// withdrawn says that cert-manager is asked for nothing.
+	withdrawn bool
 	// syncing says that replicas were copying in the last pass.
 	syncing bool
 	// postponedSince is when a change of the status was first left to a later
@@ -71,6 +83,10 @@ type podMemory struct {
 	// users is a hash of the users and of the replication's password that the process
 	// has, which was read back.
 	users string
+	// shown is the certificate that the process was seen to show.
+	shown string
+	// loadTried is when it was told last to load another, and touched when the kubelet was.
+	loadTried, touched time.Time
 	// keptAside is when the process was last told to save what it has; zero if never.
 	keptAside time.Time
 	// config was set and read back; defaults are what its directives had before;

@@ -57,6 +57,7 @@ func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.ask(ctx, s); err != nil {
 		return err
 	}
+	s.compareTemplates()
 	// What was read is of this moment at the earliest: a lease counted from the
 	// start of the pass would begin before the replicas were detached.
 	s.now = r.Clock.Now()
@@ -134,15 +135,14 @@ func (s *scope) places() []plan.Member {
 			members = append(members, plan.Member{Pod: name, Ordinal: ordinal})
 		}
 	}
-	inForce := s.templateInForce()
 	for name, pod := range s.pods {
 		ordinal, _ := naming.Ordinal(s.cluster.Name, name)
 		members = append(members, plan.Member{
 			Pod: name, PodUID: pod.UID, Ordinal: ordinal, IP: pod.Status.PodIP,
 			Leaving: !pod.DeletionTimestamp.IsZero(), Role: pod.Labels[naming.LabelRole],
 			Killed:     pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds <= killGraceSeconds,
-			Outdated:   inForce && (s.outdated(pod) || s.startedOtherwise(pod)),
 			Persistent: onVolume(pod),
+			TLS:        mountsCertificate(&pod.Spec),
 			Trouble:    podTrouble(pod),
 		})
 	}
@@ -194,6 +194,7 @@ func (r *RedisClusterReconciler) askOne(ctx context.Context, s *scope, m *plan.M
 		}
 		if info, err := member.Info(ctx); err == nil {
 			m.Info, m.Serving = &info, member.Serving()
+			s.notePlain(m.Pod, member)
 			return nil
 		}
 	}
@@ -210,15 +211,20 @@ func (r *RedisClusterReconciler) member(ctx context.Context, s *scope, pod strin
 	if err, silent := s.silent.Load(pod); silent {
 		return nil, err.(error) //nolint:forcetypeassert // Only errors are stored.
 	}
-	member, err := r.Members.Connect(ctx, admin.Target{
-		Key:         keyOf(p),
-		Address:     admin.Address(p.Status.PodIP),
-		Credentials: s.credentials,
-	})
+	if mountsCertificate(&p.Spec) && s.proof == nil {
+		return nil, fmt.Errorf("pod %s serves TLS, and it is not known with which certificate: %w", pod, admin.ErrUnreachable)
+	}
+	member, err := r.Members.Connect(ctx, r.target(s, p))
 	if errors.Is(err, admin.ErrUnreachable) {
 		s.silent.Store(pod, err)
 	}
 	return member, err
+}
+
+// target is how to reach the process of a pod.
+func (r *RedisClusterReconciler) target(s *scope, pod *corev1.Pod) admin.Target {
+	proof := s.prove(pod)
+	return admin.Target{Key: keyOf(pod), Address: admin.Address(pod.Status.PodIP, proof != nil), Credentials: s.credentials, TLS: proof}
 }
 
 // remember updates what is kept between passes and adds it to the facts.

@@ -47,7 +47,7 @@ func (p *proxies) followed(now time.Time) bool {
 // endpoints is all that the Services of the cluster lead to.
 func (s *scope) endpoints() string {
 	var b strings.Builder
-	b.WriteString(s.facts.Service)
+	b.WriteString(s.facts.Service + " " + string(s.ports()))
 	for i := range s.facts.Members {
 		m := &s.facts.Members[i]
 		fmt.Fprint(&b, " ", m.PodUID, m.IP, m.Leaving, m.Role)

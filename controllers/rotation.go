@@ -129,7 +129,11 @@ func (s *scope) lookAgain(rotation conf.Rotation) {
 	if rotation.Since.IsZero() {
 		return
 	}
-	left := rotation.Since.Add(s.overlap()).Sub(s.now)
+	s.lookAgainWithin(rotation.Since.Add(s.overlap()).Sub(s.now))
+}
+
+// lookAgainWithin makes a pass follow in that time at the latest, if it is not over.
+func (s *scope) lookAgainWithin(left time.Duration) {
 	if left > 0 && (s.lookWithin == 0 || left < s.lookWithin) {
 		s.lookWithin = left
 	}

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"crypto/tls"
 	"errors"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"seang.org/operator/internal/kube"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis/admin"
+	"seang.org/operator/internal/redis/conf"
 	"seang.org/operator/internal/redis/plan"
 	"seang.org/operator/internal/status"
 )
@@ -40,6 +42,11 @@ type scope struct {
 	system      map[string][]byte
 	systemSince time.Time
 
+	// Found by reconcileCertificate: what members have or are about to get, and how they
+	// prove that they do.
+	tls   conf.TLS
+	proof func(host string) *tls.Config
+
 	// Found by observe.
 	observed    bool
 	statefulSet *appsv1.StatefulSet
@@ -49,6 +56,7 @@ type scope struct {
 	facts    plan.Facts
 	decision plan.Decision
 	silent   sync.Map // error by pod, of members that do not answer in this pass
+	plain    sync.Map // pods that serve TLS, and connections without it too
 
 	// What other steps than the planner's found.
 	limit     int64 // memory limit in bytes to render: the spec's, unless it is refused
@@ -59,6 +67,9 @@ type scope struct {
 	held  bool
 	waits []plan.Wait
 	acted bool
+	// expires is when the certificate that members serve does; zero if there is none. A
+	// person is told from warnAt on.
+	expires, warnAt time.Time
 	// missing is why the StatefulSet creates no pods, in its own words.
 	missing string
 	// ending says that the namespace is being deleted: nothing can be created in it.
@@ -82,8 +93,6 @@ func (r *RedisClusterReconciler) newScope(cluster *v1alpha1.RedisCluster) *scope
 		apply:   &kube.Applier{Client: r.Client, Live: r.Live, Owner: cluster, Written: memory.children},
 		now:     r.Clock.Now(),
 		limit:   cluster.Spec.MemoryLimit.Value(),
-
-		template: template(cluster),
 
 		defaultImage: r.DefaultImage,
 		firstRecord:  cluster.Status.Record,

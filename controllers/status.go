@@ -88,6 +88,9 @@ func (s *scope) statusInput(passErr error) status.Input {
 		Service:   s.facts.Service,
 		Waits:     s.waits,
 		MaxMemory: s.maxMemory,
+
+		CertificateExpires: s.expires,
+		CertificateWarnAt:  s.warnAt,
 	}
 	if primary := s.decision.Primary; primary != nil {
 		in.Version = fmt.Sprintf("%s %s", primary.Info.Flavour, primary.Info.Version)

@@ -17,7 +17,7 @@ import (
 // template returns, by the name of the field, the hash of each part of the
 // RedisCluster that can only change with a new pod. What the operator's version adds is
 // not in it: an upgrade of the operator replaces no pod.
-func template(cluster *v1alpha1.RedisCluster) map[string]string {
+func template(cluster *v1alpha1.RedisCluster, secured bool) map[string]string {
 	spec := cluster.Spec
 	parts := map[string]any{
 		"image":             spec.Image,
@@ -28,6 +28,9 @@ func template(cluster *v1alpha1.RedisCluster) map[string]string {
 	}
 	if at := cluster.Annotations[naming.AnnotationRestartedAt]; at != "" {
 		parts["restartedAt"] = at
+	}
+	if secured {
+		parts["tls"] = true
 	}
 	hashes := map[string]string{}
 	for name, part := range parts {
@@ -83,6 +86,19 @@ func templateOf(annotations map[string]string) map[string]string {
 		return nil
 	}
 	return parts
+}
+
+// compareTemplates decides what the pods are to be made from, and finds those that were
+// made from something else.
+func (s *scope) compareTemplates() {
+	s.template = template(s.cluster, s.mountsTLS())
+	inForce := s.templateInForce()
+	for i := range s.facts.Members {
+		m := &s.facts.Members[i]
+		if pod := s.pods[m.Pod]; pod != nil {
+			m.Outdated = inForce && (s.outdated(pod) || s.startedOtherwise(pod))
+		}
+	}
 }
 
 // outdated says that a pod was made from other parts of the spec than those of

@@ -16,6 +16,9 @@ const (
 	ConditionSpecAccepted = "SpecAccepted"
 	// ConditionPaused is True while the annotation cache.seang.org/paused is "true".
 	ConditionPaused = "Paused"
+	// ConditionCertificateExpiring is there while members serve TLS. It is True once their
+	// certificate should have been renewed.
+	ConditionCertificateExpiring = "CertificateExpiring"
 )
 
 // Reasons that mean that all is well.
@@ -32,6 +35,8 @@ const (
 	ReasonAccepted = "Accepted"
 	// ReasonNotPaused: the operator acts.
 	ReasonNotPaused = "NotPaused"
+	// ReasonCertificateValid: the certificate that members serve is valid for long enough.
+	ReasonCertificateValid = "CertificateValid"
 )
 
 // Reasons that name what is waited for.
@@ -118,6 +123,23 @@ const (
 	ReasonStorageTooSmall = "StorageTooSmall"
 	// ReasonRejected: the API server rejected a child object; the message is its.
 	ReasonRejected = "Rejected"
+)
+
+// Reasons of certificates.
+const (
+	// ReasonInvalidCertificate: the Secret named in tls, or that of cert-manager, is absent
+	// or has a certificate that cannot be used; members keep what they have.
+	ReasonInvalidCertificate = "InvalidCertificate"
+	// ReasonCertManagerMissing: tls.issuerRef needs cert-manager, which is not installed.
+	ReasonCertManagerMissing = "CertManagerMissing"
+	// ReasonCertificateNotIssued: cert-manager has not issued the certificate yet; the
+	// message is its.
+	ReasonCertificateNotIssued = "CertificateNotIssued"
+	// ReasonCertificateNotRenewed: less than a quarter of the life of the certificate, or
+	// less than 30 days, is left.
+	ReasonCertificateNotRenewed = "CertificateNotRenewed"
+	// ReasonCertificateExpired: the certificate that members serve has expired.
+	ReasonCertificateExpired = "CertificateExpired"
 )
 
 // Other reasons.

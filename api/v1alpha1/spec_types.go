@@ -68,6 +68,12 @@ type RedisClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials",order=6
 	Auth *AuthSpec `json:"auth,omitempty"`
 
+	// tls encrypts all connections. Unset, none is. To set or to remove it replaces the
+	// pods, one at a time.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="TLS",order=8
+	TLS *TLSSpec `json:"tls,omitempty"`
+
 	// durability says when the primary stops accepting writes for want of replicas.
 	// Unset, the mode is Default.
 	// +optional

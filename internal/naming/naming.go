@@ -69,6 +69,9 @@ const (
 	AnnotationRetry = Group + "/retry"
 	// AnnotationRecord on a volume claim holds the safety record as JSON.
 	AnnotationRecord = Group + "/record"
+	// AnnotationTLS on a pod changes when it is to get another certificate, which makes the
+	// kubelet look at what the pod mounts.
+	AnnotationTLS = Group + "/tls"
 )
 
 // Names inside a pod.
@@ -76,12 +79,16 @@ const (
 	ContainerRedis = "redis"
 	PortNameRedis  = "redis"
 	PortRedis      = 6379
+	PortNameTLS    = "redis-tls"
+	PortTLS        = 6380
 
 	// VolumeData is the volume and, with persistence, the claim template's name.
 	VolumeData   = "data"
 	VolumeConfig = "config"
 	VolumeSystem = "system"
 	VolumeTmp    = "tmp"
+	// VolumeTLS is there in pods that serve TLS.
+	VolumeTLS = "tls"
 
 	// FileSnapshot and FileAside are snapshots in MountData: of the member's data, and
 	// of what it had before it followed another history.
@@ -93,6 +100,7 @@ const (
 	MountData   = "/data"
 	MountConfig = "/etc/redis/config"
 	MountSystem = "/etc/redis/system"
+	MountTLS    = "/etc/redis/tls"
 	MountTmp    = "/tmp"
 
 	// UserID and GroupID of the Redis container, those of the official images.
@@ -123,6 +131,9 @@ const (
 	KeyRotations = "rotations"
 )
 
+// KeyTLSConf is the part of redis.conf in the Secret with the certificate.
+const KeyTLSConf = "tls.conf"
+
 // Keys of the Secret for applications: the well-known ones of servicebinding.io.
 const (
 	KeyType     = "type"
@@ -131,6 +142,9 @@ const (
 	KeyUsername = "username"
 	KeyPassword = "password"
 	KeyURI      = "uri"
+	// KeyCA has the CAs of the certificate, where connections are encrypted. It is no
+	// well-known key, but the one of Secrets of the type kubernetes.io/tls.
+	KeyCA = "ca.crt"
 )
 
 // Redis users.
@@ -150,6 +164,12 @@ func ConfigMap(cluster string) string       { return cluster + "-config" }
 func ConfigCheck(cluster string) string     { return cluster + "-config-check" }
 func AppSecret(cluster string) string       { return cluster + "-app" }
 func SystemSecret(cluster string) string    { return cluster + "-system" }
+func TLSSecret(cluster string) string       { return cluster + "-tls" }
+
+// Certificate is the name of the Certificate that cert-manager is asked for, and
+// IssuedSecret that of the Secret where it puts it.
+func Certificate(cluster string) string  { return cluster }
+func IssuedSecret(cluster string) string { return cluster + "-certificate" }
 
 // UserSecret tells an application how to connect as the user.
 func UserSecret(cluster, user string) string {
@@ -177,6 +197,16 @@ func Ordinal(cluster, pod string) (int, bool) {
 	}
 	ordinal, err := strconv.Atoi(digits)
 	return ordinal, err == nil && ordinal >= 0 && Pod(cluster, ordinal) == pod
+}
+
+// PodHost is the stable DNS name of a pod within the Kubernetes cluster.
+func PodHost(cluster, namespace, pod string) string {
+	return pod + "." + NodesService(cluster) + "." + namespace + ".svc"
+}
+
+// ReplicasHost is the DNS name of the replicas' Service within the Kubernetes cluster.
+func ReplicasHost(cluster, namespace string) string {
+	return ReplicasService(cluster) + "." + namespace + ".svc"
 }
 
 // PrimaryHost is the DNS name of the primary Service within the Kubernetes cluster.

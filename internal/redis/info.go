@@ -9,8 +9,19 @@ import (
 	"strings"
 )
 
-// Port is the port of every member.
-const Port = 6379
+// Ports of every member: without TLS, and with it. Either may be closed.
+const (
+	Port    = 6379
+	PortTLS = 6380
+)
+
+// PortOf is the port with TLS, or without.
+func PortOf(secure bool) int {
+	if secure {
+		return PortTLS
+	}
+	return Port
+}
 
 // Role is what a process believes to be.
 type Role string

@@ -15,25 +15,33 @@ import (
 const bindingType = "redis"
 
 // AppSecret holds all that an application needs to connect as the user, under the
-// well-known keys of servicebinding.io. The host is that of the primary Service.
+// well-known keys of servicebinding.io. The host is that of the primary Service. With
+// CAs for clients to trust, the connection is encrypted.
 func AppSecret(in Input, username, password string) *corev1ac.SecretApplyConfiguration {
 	host := naming.PrimaryHost(in.name(), in.namespace())
-	port := strconv.Itoa(naming.PortRedis)
+	scheme, port := "redis", strconv.Itoa(naming.PortRedis)
+	if in.CA != nil {
+		scheme, port = "rediss", strconv.Itoa(naming.PortTLS)
+	}
 	uri := url.URL{
-		Scheme: "redis",
+		Scheme: scheme,
 		User:   url.UserPassword(username, password),
 		Host:   host + ":" + port,
+	}
+	data := map[string][]byte{
+		naming.KeyType:     []byte(bindingType),
+		naming.KeyHost:     []byte(host),
+		naming.KeyPort:     []byte(port),
+		naming.KeyUsername: []byte(username),
+		naming.KeyPassword: []byte(password),
+		naming.KeyURI:      []byte(uri.String()),
+	}
+	if in.CA != nil {
+		data[naming.KeyCA] = in.CA
 	}
 	return corev1ac.Secret(naming.UserSecret(in.name(), username), in.namespace()).
 		WithLabels(in.selector()).
 		WithOwnerReferences(in.owner()).
 		WithType(corev1.SecretType("servicebinding.io/" + bindingType)).
-		WithData(map[string][]byte{
-			naming.KeyType:     []byte(bindingType),
-			naming.KeyHost:     []byte(host),
-			naming.KeyPort:     []byte(port),
-			naming.KeyUsername: []byte(username),
-			naming.KeyPassword: []byte(password),
-			naming.KeyURI:      []byte(uri.String()),
-		})
+		WithData(data)
 }

@@ -61,7 +61,7 @@ func podTemplate(in Input) (*corev1ac.PodTemplateSpecApplyConfiguration, error) 
 // that is busy with a fork, a slow command or the load of its data, and a
 // readiness probe would race with the operator about the endpoints.
 func redisContainer(in Input) *corev1ac.ContainerApplyConfiguration {
-	return corev1ac.Container().
+	container := corev1ac.Container().
 		WithName(naming.ContainerRedis).
 		WithImage(in.Image).
 		WithCommand("sh", path.Join(naming.MountConfig, naming.KeyStart)).
@@ -86,6 +86,11 @@ func redisContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 			corev1ac.VolumeMount().WithName(naming.VolumeSystem).WithMountPath(naming.MountSystem).WithReadOnly(true),
 			corev1ac.VolumeMount().WithName(naming.VolumeTmp).WithMountPath(naming.MountTmp),
 		)
+	if in.TLS {
+		container.WithPorts(corev1ac.ContainerPort().WithName(naming.PortNameTLS).WithContainerPort(naming.PortTLS).WithProtocol(corev1.ProtocolTCP)).
+			WithVolumeMounts(corev1ac.VolumeMount().WithName(naming.VolumeTLS).WithMountPath(naming.MountTLS).WithReadOnly(true))
+	}
+	return container
 }
 
 // containerResources asks for all of its memory: a Redis that the node cannot
@@ -140,6 +145,11 @@ func volumes(in Input) []*corev1ac.VolumeApplyConfiguration {
 				WithDefaultMode(secretMode).
 				WithItems(secretItem(naming.KeyACL), secretItem(naming.KeyReplicationConf))),
 		corev1ac.Volume().WithName(naming.VolumeTmp).WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
+	}
+	if in.TLS {
+		// All of it: the names of the files change with their content.
+		all = append(all, corev1ac.Volume().WithName(naming.VolumeTLS).
+			WithSecret(corev1ac.SecretVolumeSource().WithSecretName(naming.TLSSecret(in.name())).WithDefaultMode(secretMode)))
 	}
 	if !in.Persistent {
 		all = append(all, corev1ac.Volume().WithName(naming.VolumeData).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))

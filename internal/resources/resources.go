@@ -31,6 +31,13 @@ type Input struct {
 	// Template says what the pod template is made from.
 	Template string
 
+	// TLS gives each pod the certificate, with which it serves TLS.
+	TLS bool
+	// Ports that the Services have.
+	Ports Ports
+	// CA, if there is one, is for applications to trust: they are to use TLS.
+	CA []byte
+
 	// Primary is the pod that the primary Service selects; empty for none.
 	Primary string
 
@@ -45,6 +52,16 @@ type Input struct {
 	// Persistent.
 	StorageSize resource.Quantity
 }
+
+// Ports of the Services: without TLS only, with TLS only, or both.
+type Ports string
+
+// Values of Ports.
+const (
+	PortsPlain  Ports = ""
+	PortsSecure Ports = "secure"
+	PortsBoth   Ports = "both"
+)
 
 func (in Input) name() string                { return in.Cluster.Name }
 func (in Input) namespace() string           { return in.Cluster.Namespace }

@@ -17,11 +17,23 @@ func service(in Input, name string, spec *corev1ac.ServiceSpecApplyConfiguration
 	return corev1ac.Service(name, in.namespace()).
 		WithLabels(in.selector()).
 		WithOwnerReferences(in.owner()).
-		WithSpec(spec.WithPorts(corev1ac.ServicePort().
-			WithName(naming.PortNameRedis).
-			WithPort(naming.PortRedis).
-			WithTargetPort(intstr.FromString(naming.PortNameRedis)).
-			WithProtocol(corev1.ProtocolTCP)))
+		WithSpec(spec.WithPorts(ports(in)...))
+}
+
+func ports(in Input) []*corev1ac.ServicePortApplyConfiguration {
+	port := func(name string, number int32) *corev1ac.ServicePortApplyConfiguration {
+		return corev1ac.ServicePort().WithName(name).WithPort(number).
+			WithTargetPort(intstr.FromString(name)).WithProtocol(corev1.ProtocolTCP)
+	}
+	plain, secure := port(naming.PortNameRedis, naming.PortRedis), port(naming.PortNameTLS, naming.PortTLS)
+	switch in.Ports {
+	case PortsSecure:
+		return []*corev1ac.ServicePortApplyConfiguration{secure}
+	case PortsBoth:
+		return []*corev1ac.ServicePortApplyConfiguration{plain, secure}
+	case PortsPlain:
+	}
+	return []*corev1ac.ServicePortApplyConfiguration{plain}
 }
 
 // services says how the user wants the Services to be exposed.

@@ -1,6 +1,8 @@
 package status
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -11,7 +13,22 @@ import (
 // conditions computes every condition, the summary last.
 func conditions(in Input) []metav1.Condition {
 	parts := []metav1.Condition{accepted(in), paused(in), available(in), progressing(in), degraded(in)}
+	if !in.CertificateExpires.IsZero() {
+		parts = append(parts, certificateExpiring(in))
+	}
 	return append(parts, ready(in))
+}
+
+// certificateExpiring says that a certificate was not renewed when it should have been.
+func certificateExpiring(in Input) metav1.Condition {
+	when := in.CertificateExpires.UTC().Format(time.RFC3339)
+	switch {
+	case in.Now.After(in.CertificateExpires):
+		return condition(v1alpha1.ConditionCertificateExpiring, metav1.ConditionTrue, v1alpha1.ReasonCertificateExpired, "the certificate expired at "+when+": renew it")
+	case in.Now.After(in.CertificateWarnAt):
+		return condition(v1alpha1.ConditionCertificateExpiring, metav1.ConditionTrue, v1alpha1.ReasonCertificateNotRenewed, "the certificate expires at "+when+": renew it")
+	}
+	return condition(v1alpha1.ConditionCertificateExpiring, metav1.ConditionFalse, v1alpha1.ReasonCertificateValid, "the certificate is valid until "+when)
 }
 
 func condition(kind string, status metav1.ConditionStatus, reason, message string) metav1.Condition {

@@ -4,6 +4,7 @@ package status
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,6 +40,9 @@ type Input struct {
 	MaxMemory int64
 	// Version that the primary reports; empty if not known.
 	Version string
+	// CertificateExpires is when the certificate that members serve does; zero if they
+	// serve none. A person should hear of it from CertificateWarnAt on.
+	CertificateExpires, CertificateWarnAt time.Time
 }
 
 // Problem is a reason of v1alpha1 with its message.
@@ -63,6 +67,9 @@ func Compute(in Input) v1alpha1.RedisClusterStatus {
 		if condition.Type == v1alpha1.ConditionReady && condition.Status == metav1.ConditionTrue && (changed || !wasReady) {
 			out.LastSyncTimestamp = &in.Now
 		}
+	}
+	if in.Observed && in.CertificateExpires.IsZero() {
+		meta.RemoveStatusCondition(&out.Conditions, v1alpha1.ConditionCertificateExpiring)
 	}
 	out.Phase = phase(in, &out)
 	return out

@@ -90,7 +90,7 @@ func (f *floor) remove(ctx context.Context) error {
 // start begins to write through the Service.
 func (f *floor) start(ctx context.Context, options oracle.Options) (*oracle.Oracle, error) {
 	target := f.subject.service
-	target.Address = admin.Address(f.service.Spec.ClusterIP)
+	target.Address = admin.Address(f.service.Spec.ClusterIP, false)
 	o := oracle.Start(ctx, target, options)
 	return o, awaitWrites(ctx, o)
 }
@@ -113,7 +113,7 @@ func (f *floor) connect(ctx context.Context) ([]*admin.Member, error) {
 	for i := range f.pods {
 		pod := f.pods[(f.primary+i)%len(f.pods)]
 		member, err := f.pool.Connect(ctx, admin.Target{Key: admin.Key{Namespace: pod.Namespace, Pod: pod.Name, UID: string(pod.UID)},
-			Address: admin.Address(pod.Status.PodIP), Credentials: f.login})
+			Address: admin.Address(pod.Status.PodIP, false), Credentials: f.login})
 		if err != nil {
 			return nil, fmt.Errorf("connect to pod %s: %w", pod.Name, err)
 		}
@@ -133,7 +133,7 @@ func (f *floor) point(ctx context.Context) error {
 
 // follow makes a member follow the primary.
 func (f *floor) follow(ctx context.Context, m *admin.Member) error {
-	return m.Follow(ctx, f.pods[f.primary].Status.PodIP)
+	return m.Follow(ctx, f.pods[f.primary].Status.PodIP, false)
 }
 
 // crash kills the primary's process, promotes the most advanced of the others once

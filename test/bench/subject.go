@@ -120,7 +120,7 @@ func (c *subject) others(ctx context.Context, than string) ([]*corev1.Pod, error
 // at logs in at one pod as an application does.
 func (c *subject) at(pod *corev1.Pod) oracle.Target {
 	target := c.service
-	target.Address = admin.Address(pod.Status.PodIP)
+	target.Address = admin.Address(pod.Status.PodIP, false)
 	return target
 }
 

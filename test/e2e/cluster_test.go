@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
-	"seang.org/operator/internal/redis/admin"
 	"seang.org/operator/test/e2e/kubeapi"
 	"seang.org/operator/test/e2e/oracle"
 )
@@ -88,15 +86,14 @@ func (c rediscluster) awaitReady(ctx context.Context, within time.Duration) *v1a
 	now := c.await(ctx, within, "Ready", func(now *v1alpha1.RedisCluster) bool {
 		return conditionIs(now, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
 	})
-	service := &corev1.Service{}
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: c.key.Namespace, Name: naming.PrimaryService(c.key.Name)}, service)).To(Succeed())
+	address := c.primary(ctx).Address
 	Eventually(func() error {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(naming.PortRedis)))
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return err
 		}
 		return conn.Close()
-	}, "5s", "20ms").Should(Succeed(), "connect through %s", service.Name)
+	}, "5s", "20ms").Should(Succeed(), "connect through the primary Service at %s", address)
 	return now
 }
 
@@ -231,9 +228,14 @@ type traffic struct {
 // write starts writers and returns once they write.
 func (c rediscluster) write(ctx context.Context) *traffic {
 	GinkgoHelper()
+	return c.writeTo(ctx, c.primary(ctx))
+}
+
+// writeTo is write through another target than the primary Service as it is now.
+func (c rediscluster) writeTo(ctx context.Context, target oracle.Target) *traffic {
+	GinkgoHelper()
 	runs++
 	name := fmt.Sprintf("oracle-%d", runs)
-	target := c.primary(ctx)
 	t := &traffic{cluster: c, epoch: c.get(ctx).Status.Record.Epoch,
 		Oracle:  oracle.Start(ctx, target, oracle.Options{Name: name, Plain: 2, Confirming: 2, Pace: 2 * time.Millisecond}),
 		monitor: oracle.Watch(ctx, name+":monitor", func(ctx context.Context) ([]oracle.Target, error) { return c.members(ctx, target) })}
@@ -251,8 +253,10 @@ func (c rediscluster) members(ctx context.Context, primary oracle.Target) ([]ora
 	var targets []oracle.Target
 	for _, pod := range list.Items {
 		if pod.Status.PodIP != "" {
-			member := primary
-			member.Address = admin.Address(pod.Status.PodIP)
+			member, err := primary.OfPod(ctx, api, c.key, &pod)
+			if err != nil {
+				return nil, err
+			}
 			targets = append(targets, member)
 		}
 	}

@@ -130,9 +130,9 @@ func (m *Member) transaction(ctx context.Context, commands [][]string) error {
 func (m *Member) TryLogin(ctx context.Context, user, password string) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	conn, err := m.pool.open(ctx, m.address, commandTimeout)
+	conn, _, err := m.pool.secured(ctx, Target{Address: m.address, TLS: m.proof.Load()})
 	if err != nil {
-		return classify(m.address, err)
+		return err
 	}
 	// The library's login knows no context.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })

@@ -66,7 +66,7 @@ func TestAMemberBootsWithoutARoleAndTakesTheOneItIsGiven(t *testing.T) {
 			if err := ma.Promote(t.Context()); err != nil {
 				t.Fatalf("promote: %v", err)
 			}
-			if err := mb.Follow(t.Context(), a.IP); err != nil {
+			if err := mb.Follow(t.Context(), a.IP, false); err != nil {
 				t.Fatalf("follow: %v", err)
 			}
 			eventually(t, "the replica is in sync in the primary's word", func() bool {
@@ -146,7 +146,7 @@ func TestAChangeOfTheReplicationStateIsTold(t *testing.T) {
 	t.Cleanup(pool.Close)
 	a, b := redisserver.Start(t, "redis-7.0", memory), redisserver.Start(t, "redis-7.0", memory)
 	ma, mb := connect(t, pool, a), connect(t, pool, b)
-	if err := errors.Join(ma.Promote(t.Context()), mb.Follow(t.Context(), a.IP)); err != nil {
+	if err := errors.Join(ma.Promote(t.Context()), mb.Follow(t.Context(), a.IP, false)); err != nil {
 		t.Fatal(err)
 	}
 	select {

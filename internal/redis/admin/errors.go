@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ var (
 	ErrHangs = fmt.Errorf("accepts connections and %w", ErrUnreachable)
 	// ErrAuth: the process rejects our credentials.
 	ErrAuth = errors.New("rejects the operator's credentials")
+	// ErrCertificate: the process does not prove who it is.
+	ErrCertificate = errors.New("shows a certificate that is not trusted")
 	// ErrNotLeading: another process of the operator may act now.
 	ErrNotLeading = errors.New("this process does not lead")
 	// ErrReplied: the process answered with an error.
@@ -32,7 +35,7 @@ var (
 // IsMemberError says that the member, and not the API server or the operator,
 // is why something failed.
 func IsMemberError(err error) bool {
-	return errors.Is(err, ErrRefused) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrAuth) || errors.Is(err, ErrReplied)
+	return errors.Is(err, ErrRefused) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrAuth) || errors.Is(err, ErrReplied) || errors.Is(err, ErrCertificate)
 }
 
 // IsRefusal says that the process answered that it will not do it.
@@ -42,6 +45,7 @@ func IsRefusal(err error) bool { return errors.Is(err, ErrReplied) }
 // ours: they quote at most a directive's name and value.
 func classify(address string, err error) error {
 	var reply *rueidis.RedisError
+	var certificate *tls.CertificateVerificationError
 	switch {
 	case err == nil:
 		return nil
@@ -53,6 +57,8 @@ func classify(address string, err error) error {
 			return fmt.Errorf("redis at %s %w: %s", address, ErrAuth, text)
 		}
 		return fmt.Errorf("redis at %s %w: %s", address, ErrReplied, text)
+	case errors.As(err, &certificate):
+		return fmt.Errorf("redis at %s %w: %w", address, ErrCertificate, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("redis at %s: %w", address, ErrRefused)
 	case errors.Is(err, context.Canceled):

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -35,9 +36,12 @@ type Member struct {
 	client      rueidis.Client
 	runID       string
 	serving     atomic.Bool
-	minReplicas atomic.Int64 // as it was set last
-	aside       atomic.Bool  // snapshots go to the file that is kept aside
-	announced   atomic.Bool  // Connect returned it
+	minReplicas atomic.Int64                      // as it was set last
+	aside       atomic.Bool                       // snapshots go to the file that is kept aside
+	listening   atomic.Pointer[map[string]string] // directives of TLS, as they were read or set last
+	proof       atomic.Pointer[tls.Config]        // by which the process proves now who it is
+	leaf        atomic.Pointer[x509.Certificate]  // that it showed last
+	announced   atomic.Bool                       // Connect returned it
 	dead        atomic.Bool
 	done        chan struct{}
 	ended       sync.Once
@@ -59,7 +63,21 @@ func dial(ctx context.Context, target Target, pool *Pool, patience time.Duration
 	}
 	login, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	m, err := logIn(login, target, pool, conn)
+	secured, leaf, err := secure(login, conn, target)
+	if err != nil {
+		if ctx.Err() == nil && login.Err() != nil {
+			return nil, fmt.Errorf("redis at %s %w", target.Address, ErrHangs)
+		}
+		return nil, err
+	}
+	if pool.Over != nil {
+		secured = pool.Over(secured)
+	}
+	m, err := logIn(login, target, pool, secured)
+	if m != nil {
+		m.leaf.Store(leaf)
+		m.proof.Store(target.TLS)
+	}
 	if err != nil && ctx.Err() == nil && login.Err() != nil {
 		return nil, fmt.Errorf("redis at %s %w", target.Address, ErrHangs)
 	}
@@ -103,6 +121,12 @@ func logIn(ctx context.Context, target Target, pool *Pool, conn net.Conn) (*Memb
 	}
 	m.minReplicas.Store(n)
 	m.aside.Store(serve[snapshotFile] == naming.FileAside)
+	if target.TLS != nil {
+		if err := m.readListening(ctx); err != nil {
+			m.close()
+			return nil, err
+		}
+	}
 	return m, nil
 }
 
@@ -275,8 +299,11 @@ func (m *Member) do(ctx context.Context, words ...string) error {
 // Promote makes the process a primary.
 func (m *Member) Promote(ctx context.Context) error { return m.do(ctx, "REPLICAOF", "NO", "ONE") }
 
-// Follow makes the process a replica of the member with that IP.
-func (m *Member) Follow(ctx context.Context, ip string) error {
+// Follow makes the process a replica of the member with that IP, with TLS or without.
+func (m *Member) Follow(ctx context.Context, ip string, secure bool) error {
+	if err := m.secureLinks(ctx, secure); err != nil {
+		return err
+	}
 	if m.aside.Load() {
 		if err := m.ConfigSet(ctx, map[string]string{snapshotFile: naming.FileSnapshot, serveStale: "no"}); err != nil {
 			return err
@@ -284,7 +311,7 @@ func (m *Member) Follow(ctx context.Context, ip string) error {
 		m.serving.Store(false)
 		m.aside.Store(false)
 	}
-	return m.do(ctx, "REPLICAOF", ip, strconv.Itoa(redis.Port))
+	return m.do(ctx, "REPLICAOF", ip, strconv.Itoa(redis.PortOf(secure)))
 }
 
 // KeepAside begins to save the data of a replica of nobody in a file of its own; INFO

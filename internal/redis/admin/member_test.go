@@ -39,7 +39,7 @@ func members(t *testing.T, flavour string, n int) ([]*redisserver.Server, []*adm
 	}
 	began := time.Now()
 	for _, m := range connected[1:] {
-		if err := m.Follow(t.Context(), servers[0].IP); err != nil {
+		if err := m.Follow(t.Context(), servers[0].IP, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestASwitchoverUnderWritesLosesNothing(t *testing.T) {
 		if err := to.Promote(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := from.Follow(t.Context(), servers[1].IP); err != nil {
+		if err := from.Follow(t.Context(), servers[1].IP, false); err != nil {
 			t.Fatal(err)
 		}
 		acknowledged := w.stop()
@@ -256,7 +256,7 @@ type writer struct {
 
 func startWriter(t *testing.T, ip string) *writer {
 	t.Helper()
-	conn, err := net.Dial("tcp", admin.Address(ip))
+	conn, err := net.Dial("tcp", admin.Address(ip, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestWhatAMemberHadIsKeptAside(t *testing.T) {
 		}
 		// Another operator finds it so.
 		m = connect(t, admin.NewPool(func(admin.Key) {}), s)
-		if err := m.Follow(t.Context(), servers[0].IP); err != nil {
+		if err := m.Follow(t.Context(), servers[0].IP, false); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it follows", func() bool { i := info(t, m); return i.LinkUp && i.Keys == 0 })

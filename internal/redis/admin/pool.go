@@ -4,6 +4,7 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strconv"
@@ -52,10 +53,15 @@ type Target struct {
 	Key         Key
 	Address     string // host:port
 	Credentials Credentials
+	// TLS says how the process is to prove who it is; nil for a connection without TLS.
+	// There is no falling back from one to the other.
+	TLS *tls.Config
 }
 
-// Address is the address of the member with an IP.
-func Address(ip string) string { return net.JoinHostPort(ip, strconv.Itoa(redis.Port)) }
+// Address is the address of the member with an IP, with TLS or without.
+func Address(ip string, secure bool) string {
+	return net.JoinHostPort(ip, strconv.Itoa(redis.PortOf(secure)))
+}
 
 // Pool holds one connection to each member.
 type Pool struct {
@@ -63,7 +69,10 @@ type Pool struct {
 	// other that could. It is asked once on each new connection.
 	Leads func(context.Context) error
 	// Dial opens each connection; nil for TCP. A test counts and cuts what is sent.
-	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Over is put over each connection, inside of TLS, by a test that counts what is sent;
+	// nil for nothing.
+	Over    func(net.Conn) net.Conn
 	changed func(Key)
 	mu      sync.Mutex
 	pods    map[cluster]map[Key]*pod
@@ -148,6 +157,7 @@ func (p *Pool) Connect(ctx context.Context, target Target) (*Member, error) {
 	}
 	p.mu.Unlock()
 	if m != nil && m.address == target.Address && target.Credentials.fit(m.credentials) && !m.broken() {
+		m.proof.Store(target.TLS)
 		return m, nil
 	}
 	if m != nil {

@@ -42,6 +42,8 @@ type Input struct {
 	// MinReplicas that must acknowledge for a write to be accepted, from the start; 0
 	// leaves it to the operator.
 	MinReplicas int
+	// Secure closes the port without TLS. That with TLS is opened by what the pod mounts.
+	Secure bool
 	// Directives of the user; none may be owned by the operator.
 	Directives map[string]string
 }
@@ -109,9 +111,13 @@ func render(name, value string) (string, error) {
 // it in sync (safety rule 1).
 func owned(in Input) []string {
 	memory := Memory(in.MemoryLimit, in.Persistence)
+	port := redis.Port
+	if in.Secure {
+		port = 0
+	}
 	lines := []string{
 		"bind * -::*",
-		fmt.Sprintf("port %d", redis.Port),
+		fmt.Sprintf("port %d", port),
 		"protected-mode no",
 		"daemonize no",
 		"dir " + naming.MountData,

@@ -21,7 +21,7 @@ var ownedDirectives = map[string]string{
 
 // ownedPrefixes are families of directives that belong to the operator.
 var ownedPrefixes = []string{
-	"replica-", "slave-", "min-replicas-", "min-slaves-", "repl-", "shutdown-", "dir", "cluster-", "sentinel", "tls-", "syslog-", "dual-channel-", "unixsocket", "rdma-",
+	"replica-", "slave-", "min-replicas-", "min-slaves-", "repl-", "shutdown-", "dir", "cluster-", "sentinel", "syslog-", "dual-channel-", "unixsocket", "rdma-",
 }
 
 // Owned says whether a directive belongs to the operator, and which field of
@@ -30,6 +30,9 @@ func Owned(directive string) (field string, owned bool) {
 	name := strings.ToLower(directive)
 	if field, owned = ownedDirectives[name]; owned {
 		return field, true
+	}
+	if strings.HasPrefix(name, "tls-") {
+		return "tls", true
 	}
 	for _, prefix := range ownedPrefixes {
 		if strings.HasPrefix(name, prefix) {

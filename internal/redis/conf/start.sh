@@ -16,9 +16,15 @@ else
 	exit 78
 fi
 
+# A pod that mounts a certificate serves TLS. Without one, the server ends where
+# redis.conf closes the other port: it never falls back to it.
+set -- "$config"
+tls=/etc/redis/tls/tls.conf
+[ ! -r "$tls" ] || set -- "$@" --include "$tls"
+
 # REDIS_PERSISTENCE (true or false) is set by the pod template.
 if [ "${REDIS_PERSISTENCE:-false}" != true ]; then
-	exec "$server" "$config" --save "" --appendonly no
+	exec "$server" "$@" --save "" --appendonly no
 fi
 
 # One process per volume: a pod that was deleted by force may still run beside
@@ -108,7 +114,7 @@ forward() {
 
 # The traps come after the child: one that has not become the server yet would
 # inherit them, and swallow a signal.
-"$server" "$config" --appendonly "$appendonly" &
+"$server" "$@" --appendonly "$appendonly" &
 child=$!
 trap 'forward TERM' TERM
 trap 'forward INT' INT

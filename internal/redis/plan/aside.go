@@ -50,7 +50,7 @@ func rebuild(f *Facts, primary *Member) []string {
 // writes then; to move it would not help, since all volumes are of one size. Redis
 // tries again by itself, and nothing tells when that succeeds.
 func saving(d *Decision, primary, m *Member) {
-	if !m.CannotSave() || (m != primary && !m.follows(primary.IP)) {
+	if !m.CannotSave() || (m != primary && !m.follows(primary)) {
 		return
 	}
 	d.wait(Wait{Reason: v1alpha1.ReasonNotSaving, Poll: true, Message: fmt.Sprintf(

@@ -62,6 +62,8 @@ type Member struct {
 	Ordinal int
 	// IP of the pod; empty until it has one.
 	IP string
+	// TLS says that the pod's process serves TLS.
+	TLS bool
 	// Leaving says that the pod is being deleted.
 	Leaving bool
 	// Outdated says that the pod was made from an older template than the one that
@@ -166,16 +168,20 @@ func (m *Member) is(id v1alpha1.MemberID) bool {
 
 func (m *Member) isPrimary() bool { return m.Answers() && m.Info.Role == redis.RolePrimary }
 
-// follows says that the member is a replica of the address.
-func (m *Member) follows(ip string) bool {
+// secures says that a link between the two is encrypted: both can.
+func (m *Member) secures(other *Member) bool { return m.TLS && other.TLS }
+
+// follows says that the member is a replica of the primary, with TLS where both can.
+func (m *Member) follows(primary *Member) bool {
 	return m.Info != nil && m.Info.Role == redis.RoleReplica &&
-		m.Info.PrimaryHost == ip && m.Info.PrimaryPort == redis.Port
+		m.Info.PrimaryHost == primary.IP && m.Info.PrimaryPort == redis.PortOf(m.secures(primary))
 }
 
 // detached says that the member was made a replica of nobody. One whose link to
 // a member is merely down may be connected between two looks.
 func (m *Member) detached() bool {
-	return m.Answers() && m.Info.Role == redis.RoleReplica && !m.Info.LinkUp && m.Info.PrimaryPort != redis.Port
+	return m.Answers() && m.Info.Role == redis.RoleReplica && !m.Info.LinkUp &&
+		m.Info.PrimaryPort != redis.Port && m.Info.PrimaryPort != redis.PortTLS
 }
 
 func (m *Member) empty() bool { return m.Answers() && m.Info.Keys == 0 }

@@ -51,10 +51,10 @@ func (k Marks) follow(f *Facts, primary *Member) {
 			continue
 		}
 		n := k[m.ID()]
-		if n.epoch != f.Record.Epoch || !m.follows(primary.IP) {
+		if n.epoch != f.Record.Epoch || !m.follows(primary) {
 			n = mark{epoch: f.Record.Epoch}
 		}
-		if n.target == 0 && m.follows(primary.IP) {
+		if n.target == 0 && m.follows(primary) {
 			n.target, n.since = target(f.Record, primary, m), f.Now
 		}
 		if !n.since.IsZero() {

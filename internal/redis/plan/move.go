@@ -85,7 +85,7 @@ func point(d *Decision, to *Member) {
 
 func switchover(from, to *Member) Switchover {
 	return Switchover{Why: Why(fmt.Sprintf("%s hands over to %s, which is in sync", from.Pod, to.Pod)),
-		From: from.ID(), To: to.ID(), FromIP: from.IP, ToIP: to.IP}
+		From: from.ID(), To: to.ID(), FromIP: from.IP, ToIP: to.IP, TLS: from.secures(to)}
 }
 
 // successor is the member that can take over: of those of the wanted template, if

@@ -9,7 +9,7 @@ import (
 // own word, the replica acknowledged an offset that the primary had read out
 // earlier in this epoch, and its link is up (safety rule 3).
 func InSync(primary, m *Member) bool {
-	if !m.follows(primary.IP) || !m.Info.LinkUp || m.Info.Loading || m.SyncTarget == 0 {
+	if !m.follows(primary) || !m.Info.LinkUp || m.Info.Loading || m.SyncTarget == 0 {
 		return false
 	}
 	seen := primary.Info.Replica(m.IP)

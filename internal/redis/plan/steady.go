@@ -169,14 +169,14 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 		label(d, m, "")
 		d.wait(Wait{Reason: v1alpha1.ReasonForkedHistory, Stuck: true, Message: fmt.Sprintf(
 			"%s has a history that the record does not know, with %d keys: its data is left untouched until a person decides; %s", m.Pod, m.Info.Keys, f.howToAccept(primary))})
-	case !m.follows(primary.IP):
+	case !m.follows(primary):
 		if !m.Serving {
 			label(d, m, "")
 		}
 		if !keepAside(f, d, record, primary, m) {
 			return
 		}
-		d.step(Follow{Why: Why(fmt.Sprintf("%s must follow %s", m.Pod, primary.Pod)), Member: m.ID(), IP: primary.IP})
+		d.step(Follow{Why: Why(fmt.Sprintf("%s must follow %s", m.Pod, primary.Pod)), Member: m.ID(), IP: primary.IP, TLS: m.secures(primary)})
 		d.wait(syncing(m))
 	case !InSync(primary, m):
 		d.wait(copying(primary, m))

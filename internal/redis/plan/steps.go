@@ -29,11 +29,12 @@ type (
 		Why
 		Member v1alpha1.MemberID
 	}
-	// Follow makes the member a replica of the address.
+	// Follow makes the member a replica of the address, with TLS or without.
 	Follow struct {
 		Why
 		Member v1alpha1.MemberID
 		IP     string
+		TLS    bool
 	}
 	// Detach makes the member a replica of nobody.
 	Detach struct {
@@ -46,6 +47,8 @@ type (
 		Why
 		From, To     v1alpha1.MemberID
 		FromIP, ToIP string
+		// TLS says that From is to follow To with TLS.
+		TLS bool
 	}
 	// PointService makes the primary Service select the pod.
 	PointService struct {

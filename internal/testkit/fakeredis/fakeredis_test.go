@@ -33,7 +33,7 @@ func connect(t *testing.T, ip string) *admin.Member {
 }
 
 func target(ip, password string) admin.Target {
-	return admin.Target{Key: admin.Key{Pod: ip}, Address: admin.Address(ip),
+	return admin.Target{Key: admin.Key{Pod: ip}, Address: admin.Address(ip, false),
 		Credentials: admin.Credentials{User: naming.UserOperator, Password: password}}
 }
 
@@ -43,7 +43,7 @@ func settle(t *testing.T, primary, replica string) pair {
 	p := pair{connect(t, primary), connect(t, replica)}
 	for _, err := range []error{
 		p.primary.Promote(t.Context()), p.primary.Serve(t.Context()),
-		p.replica.Follow(t.Context(), primary), p.replica.Serve(t.Context()),
+		p.replica.Follow(t.Context(), primary, false), p.replica.Serve(t.Context()),
 		p.primary.SetUsers(t.Context(), redisserver.Passwords.Users(), nil),
 		p.primary.SetMinReplicas(t.Context(), 1, 2), p.primary.ConfigSet(t.Context(), map[string]string{"maxmemory": "67108864"}),
 	} {

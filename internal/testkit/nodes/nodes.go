@@ -43,6 +43,8 @@ type Nodes struct {
 	servers map[types.UID]*redisserver.Server
 	// volumes are the directories of volume claims.
 	volumes map[types.UID]string
+	// remounted is the annotation for which a pod was given its certificate last.
+	remounted map[types.UID]string
 	// asked is when the process of a pod was asked to end.
 	asked map[types.UID]time.Time
 }
@@ -51,7 +53,7 @@ type Nodes struct {
 func Start(t *testing.T, c client.WithWatch, namespace, flavour string) *Nodes {
 	t.Helper()
 	redisserver.Binary(t, flavour)
-	n := &Nodes{client: c, namespace: namespace, flavour: flavour, t: t, servers: map[types.UID]*redisserver.Server{}, volumes: map[types.UID]string{}, asked: map[types.UID]time.Time{}}
+	n := &Nodes{client: c, namespace: namespace, flavour: flavour, t: t, servers: map[types.UID]*redisserver.Server{}, volumes: map[types.UID]string{}, asked: map[types.UID]time.Time{}, remounted: map[types.UID]string{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	changed := make(chan struct{}, 1)
 	var running sync.WaitGroup
@@ -143,7 +145,7 @@ func (n *Nodes) pass(ctx context.Context) bool {
 		case pod.Status.PodIP == "":
 			done = n.run(ctx, pod) && done
 		default:
-			done = n.resize(ctx, pod) && done
+			done = n.resize(ctx, pod) && n.remount(ctx, pod) && done
 		}
 	}
 	for i := range claims.Items {
@@ -251,6 +253,10 @@ func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) bool {
 	if n.client.Get(ctx, key, secret) != nil {
 		return false
 	}
+	certificate, ok := n.certificate(ctx, pod)
+	if !ok {
+		return false
+	}
 	server := n.Server(pod.UID)
 	if server == nil {
 		volume, ok := n.volume(ctx, pod)
@@ -258,7 +264,8 @@ func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) bool {
 			return false
 		}
 		server = redisserver.StartFiles(n.t, n.flavour, redisserver.Files{
-			Conf: config.Data[naming.KeyRedisConf], ACL: string(secret.Data[naming.KeyACL]), Replication: string(secret.Data[naming.KeyReplicationConf])}, volume...)
+			Conf: config.Data[naming.KeyRedisConf], ACL: string(secret.Data[naming.KeyACL]), Replication: string(secret.Data[naming.KeyReplicationConf]),
+			TLS: certificate}, volume...)
 		n.mu.Lock()
 		n.servers[pod.UID] = server
 		n.mu.Unlock()

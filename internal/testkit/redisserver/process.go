@@ -7,12 +7,15 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"seang.org/operator/internal/naming"
+	"seang.org/operator/internal/redis"
 )
 
 const (
@@ -91,12 +94,18 @@ func (p *process) await(t testing.TB, loading bool) {
 // Try runs a command with the flavour's cli as a user; an error reply is the error.
 func (s *Server) Try(user string, words ...string) (string, error) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), cliTimeout)
-	defer cancel()
 	password := map[string]string{naming.UserOperator: Passwords.Operator,
 		naming.UserReplication: Passwords.Replication, naming.UserDefault: Passwords.Default}[user]
+	return s.TryWith(user, password, words...)
+}
+
+// TryWith is Try with a password that is not of Passwords.
+func (s *Server) TryWith(user, password string, words ...string) (string, error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), cliTimeout)
+	defer cancel()
 	cli := filepath.Join(filepath.Dir(s.binary), "redis-cli")
-	command := exec.CommandContext(ctx, cli, append([]string{"-h", s.IP, "-e", "--raw", "--user", user}, words...)...)
+	command := exec.CommandContext(ctx, cli, slices.Concat([]string{"-h", s.IP, "-e", "--raw", "--user", user}, s.cliTLS(), words)...)
 	command.Env = []string{"REDISCLI_AUTH=" + password}
 	out, err := command.CombinedOutput()
 	text := strings.TrimSpace(string(out))
@@ -114,4 +123,23 @@ func (s *Server) Do(user string, words ...string) string {
 		s.t.Fatal(err)
 	}
 	return text
+}
+
+// cliTLS makes redis-cli use TLS where the server serves it, with the server's own
+// certificate where it asks for one. Who the server is, other tests ask.
+func (s *Server) cliTLS() []string {
+	if s.files.TLS == nil {
+		return nil
+	}
+	words := []string{"-p", strconv.Itoa(redis.PortTLS), "--tls", "--insecure"}
+	for name := range s.files.TLS {
+		path := s.relocate(naming.MountTLS + "/" + name)
+		switch {
+		case strings.HasPrefix(name, "certificate-"):
+			words = append(words, "--cert", path)
+		case strings.HasPrefix(name, "key-"):
+			words = append(words, "--key", path)
+		}
+	}
+	return words
 }

@@ -116,7 +116,11 @@ func Each(t *testing.T, test func(t *testing.T, flavour string)) {
 }
 
 // Files are what a pod mounts.
-type Files struct{ Conf, ACL, Replication string }
+type Files struct {
+	Conf, ACL, Replication string
+	// TLS is the Secret with the certificate; nil for a pod that serves no TLS.
+	TLS map[string][]byte
+}
 
 // OnVolume says that the data directory is a volume, as with persistence.
 func OnVolume() Option { return func(s *Server) { s.volume = true } }
@@ -180,14 +184,31 @@ func (s *Server) write() error {
 			return err
 		}
 	}
-	return os.MkdirAll(s.Data, 0o700)
+	return errors.Join(os.MkdirAll(s.Data, 0o700), s.Mount(s.files.TLS))
+}
+
+// Mount gives the server the files of another certificate, and takes away those of the
+// one before, as the kubelet does: nil where it has none.
+func (s *Server) Mount(files map[string][]byte) error {
+	s.files.TLS = files
+	dir := s.relocate(naming.MountTLS)
+	next := dir + ".next"
+	err := os.RemoveAll(next)
+	if files == nil {
+		return errors.Join(err, os.RemoveAll(dir))
+	}
+	err = errors.Join(err, os.MkdirAll(next, 0o700))
+	for name, content := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(next, name), []byte(s.relocate(string(content))), 0o600))
+	}
+	return errors.Join(err, os.RemoveAll(dir), os.Rename(next, dir))
 }
 
 // relocate moves the paths of a pod below the directory of the test, and the
 // listening address to the server's.
 func (s *Server) relocate(text string) string {
 	return strings.NewReplacer(
-		naming.MountConfig, s.Dir+"/config", naming.MountSystem, s.Dir+"/system", naming.MountData, s.Data,
+		naming.MountConfig, s.Dir+"/config", naming.MountSystem, s.Dir+"/system", naming.MountTLS, s.Dir+"/tls", naming.MountData, s.Data,
 		"bind * -::*", "bind "+s.IP,
 	).Replace(text)
 }

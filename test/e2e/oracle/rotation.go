@@ -115,7 +115,7 @@ func letIn(ctx context.Context, api client.Reader, cluster client.ObjectKey, use
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		conn, err := Dial(ctx, Target{Address: admin.Address(pod.Status.PodIP), Username: user, Password: password})
+		conn, err := Dial(ctx, Target{Address: admin.Address(pod.Status.PodIP, false), Username: user, Password: password})
 		conn.Close()
 		refused := err != nil && strings.Contains(err.Error(), "WRONGPASS")
 		if err != nil && !refused || refused == wanted {
