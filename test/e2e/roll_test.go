@@ -88,6 +88,31 @@ var _ = Describe("A RedisCluster whose pods are replaced", Ordered, ContinueOnFa
 		})
 	}, SpecTimeout(2*rollTimeout))
 
+	It("takes a directive that Redis reads at its start alone, and takes it back", func(ctx SpecContext) {
+		databases := func() []string {
+			var values []string
+			for _, pod := range c.pods(ctx) {
+				value, err := oracle.Do(ctx, c.operatorAt(ctx, pod), "CONFIG", "GET", "databases")
+				Expect(err).NotTo(HaveOccurred())
+				values = append(values, value)
+			}
+			return values
+		}
+		for _, value := range []string{"32", "16"} {
+			underLoad(ctx, func() {
+				before := c.uids(ctx)
+				c.change(ctx, func(r *v1alpha1.RedisCluster) {
+					r.Spec.Config = map[string]v1alpha1.ConfigValue{"databases": v1alpha1.ConfigValue(value)}
+					if value == "16" {
+						r.Spec.Config = nil
+					}
+				})
+				c.awaitRolled(ctx, before)
+			})
+			Expect(databases()).To(HaveEach(ContainSubstring(value)))
+		}
+	}, SpecTimeout(4*rollTimeout))
+
 	It("stops at the first member of an image that does not exist, and goes back", func(ctx SpecContext) {
 		before := c.uids(ctx)
 		underLoad(ctx, func() {
