@@ -80,6 +80,13 @@ func (f *Facts) unfinishedSwitchover() *Member {
 	return nil
 }
 
+// moveUndone says that a recorded move is not done although its target is a primary: so
+// is the old one, which is demoted before its successor is promoted. A person promoted
+// the target.
+func (f *Facts) moveUndone() bool {
+	return f.Record.ReplicationID == "" && f.unfinishedSwitchover() != nil
+}
+
 // finishSwitchover goes on with a recorded move if its target is known to be in
 // sync, and else records that the old primary stays: an operator that restarted
 // knows nothing of the target, and a new move follows once it does.

@@ -32,7 +32,7 @@ func Next(f Facts) Decision {
 		primary = f.member(f.Record.Primary)
 	}
 	switch chosen := f.accepted(); {
-	case primary != nil && primary.isPrimary():
+	case primary != nil && primary.isPrimary() && !f.moveUndone():
 		return steady(&f, primary)
 	case chosen != nil:
 		return accept(&f, chosen)
