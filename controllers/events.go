@@ -76,6 +76,8 @@ func eventType(now metav1.Condition, was *metav1.Condition) (string, bool) {
 		return corev1.EventTypeNormal, was != nil && changed
 	case v1alpha1.ConditionPaused:
 		return corev1.EventTypeNormal, changed && (was != nil || now.Status == metav1.ConditionTrue)
+	case v1alpha1.ConditionVersionSupported:
+		return corev1.EventTypeWarning, now.Status == metav1.ConditionFalse
 	case v1alpha1.ConditionDegraded, v1alpha1.ConditionCertificateExpiring:
 		return corev1.EventTypeWarning, now.Status == metav1.ConditionTrue
 	}

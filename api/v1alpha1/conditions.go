@@ -19,6 +19,9 @@ const (
 	// ConditionCertificateExpiring is there while members serve TLS. It is True once their
 	// certificate should have been renewed.
 	ConditionCertificateExpiring = "CertificateExpiring"
+	// ConditionVersionSupported is False while the primary runs a version that is
+	// not supported or has known flaws. It is a warning: Ready does not depend on it.
+	ConditionVersionSupported = "VersionSupported"
 )
 
 // Reasons that mean that all is well.
@@ -37,6 +40,8 @@ const (
 	ReasonNotPaused = "NotPaused"
 	// ReasonCertificateValid: the certificate that members serve is valid for long enough.
 	ReasonCertificateValid = "CertificateValid"
+	// ReasonSupported: the version is supported, and no flaw of it is known.
+	ReasonSupported = "Supported"
 )
 
 // Reasons that name what is waited for.
@@ -140,6 +145,15 @@ const (
 	ReasonCertificateNotRenewed = "CertificateNotRenewed"
 	// ReasonCertificateExpired: the certificate that members serve has expired.
 	ReasonCertificateExpired = "CertificateExpired"
+)
+
+// Reasons to run another version.
+const (
+	// ReasonVersionUnsupported: the operator does not promise to work with it.
+	ReasonVersionUnsupported = "VersionUnsupported"
+	// ReasonVersionVulnerable: it has known flaws; the message names them and the
+	// versions that are without.
+	ReasonVersionVulnerable = "VersionVulnerable"
 )
 
 // Other reasons.

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -8,11 +9,12 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/redis/plan"
+	"seang.org/operator/internal/redis/versions"
 )
 
 // conditions computes every condition, the summary last.
 func conditions(in Input) []metav1.Condition {
-	parts := []metav1.Condition{accepted(in), paused(in), available(in), progressing(in), degraded(in)}
+	parts := []metav1.Condition{accepted(in), paused(in), available(in), progressing(in), degraded(in), versionSupported(in)}
 	if !in.CertificateExpires.IsZero() {
 		parts = append(parts, certificateExpiring(in))
 	}
@@ -84,6 +86,25 @@ func degraded(in Input) metav1.Condition {
 		return condition(v1alpha1.ConditionDegraded, metav1.ConditionFalse, v1alpha1.ReasonHealthy, "nothing is lost")
 	}
 	return condition(v1alpha1.ConditionDegraded, metav1.ConditionTrue, why.Reason, why.Message)
+}
+
+// versionSupported judges what the primary runs; while none is known, the last verdict
+// stands.
+func versionSupported(in Input) metav1.Condition {
+	if in.Version == "" {
+		if last := meta.FindStatusCondition(in.Cluster.Status.Conditions, v1alpha1.ConditionVersionSupported); last != nil {
+			return condition(last.Type, last.Status, last.Reason, last.Message)
+		}
+		return condition(v1alpha1.ConditionVersionSupported, metav1.ConditionUnknown, v1alpha1.ReasonUnknown, "no primary told its version yet")
+	}
+	flavour, number, _ := strings.Cut(in.Version, " ")
+	switch verdict := versions.Judge(flavour, number); {
+	case verdict.Unsupported != "":
+		return condition(v1alpha1.ConditionVersionSupported, metav1.ConditionFalse, v1alpha1.ReasonVersionUnsupported, verdict.Unsupported)
+	case verdict.Vulnerable != "":
+		return condition(v1alpha1.ConditionVersionSupported, metav1.ConditionFalse, v1alpha1.ReasonVersionVulnerable, verdict.Vulnerable)
+	}
+	return condition(v1alpha1.ConditionVersionSupported, metav1.ConditionTrue, v1alpha1.ReasonSupported, in.Version+" is supported, and no flaw of it is known")
 }
 
 // wasComplete says that the cluster was as this generation asks, and lost it

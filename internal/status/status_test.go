@@ -141,6 +141,20 @@ func TestSpecAcceptedAndPaused(t *testing.T) {
 	})
 }
 
+func TestVersionSupported(t *testing.T) {
+	running := func(version string) func(*Input) { return func(in *Input) { in.Version = version } }
+	testCondition(t, v1alpha1.ConditionVersionSupported, map[string]conditionTest{
+		"no version is known yet": {input(running("")), metav1.ConditionUnknown, v1alpha1.ReasonUnknown},
+		"while none is known, the last verdict stands": {input(running(""), func(in *Input) {
+			in.Cluster = cluster(was(v1alpha1.ConditionVersionSupported, metav1.ConditionFalse))
+			in.Cluster.Status.Conditions[0].Message = "known flaws"
+		}), metav1.ConditionFalse, "Was"},
+		"a good one":            {input(running("redis 8.2.2")), metav1.ConditionTrue, v1alpha1.ReasonSupported},
+		"one with a known flaw": {input(running("valkey 8.1.1")), metav1.ConditionFalse, v1alpha1.ReasonVersionVulnerable},
+		"one that is too old":   {input(running("redis 6.2.20")), metav1.ConditionFalse, v1alpha1.ReasonVersionUnsupported},
+	})
+}
+
 func TestPhase(t *testing.T) {
 	provisioning := func(in *Input) { in.Cluster.Status.Phase = v1alpha1.PhaseProvisioning }
 	for name, c := range map[string]struct {

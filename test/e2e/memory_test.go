@@ -53,6 +53,7 @@ var _ = Describe("A RedisCluster in memory", Ordered, ContinueOnFailure, func() 
 		} {
 			Expect(meta.FindStatusCondition(status.Conditions, kind)).To(HaveField("Status", want), kind)
 		}
+		Expect(meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionVersionSupported)).To(HaveField("Status", Not(Equal(metav1.ConditionUnknown))))
 		for _, object := range []client.Object{
 			&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "memory"}}, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "memory"}},
 			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "memory-primary"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "memory-replicas"}},

@@ -22,11 +22,12 @@ import (
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis"
 	"seang.org/operator/internal/redis/conf"
+	"seang.org/operator/internal/redis/versions"
 )
 
 // Flavours are the servers that the operator supports, by the name of their
 // root directory.
-var Flavours = []string{"redis-7.0", "redis-8.0", "valkey-8.1"}
+var Flavours = versions.Tested()
 
 // Passwords of the servers that Start starts.
 var Passwords = conf.Passwords{
