@@ -64,10 +64,10 @@ func Restrict(rules string) (string, error) {
 
 // restrict is one set of rules as Redis gets it.
 func restrict(words []string) (string, error) {
-	without := ""
+	var without []string
 	for _, category := range askedOnly {
 		if !slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, "+"+category) }) {
-			without += " -" + category
+			without = append(without, "-"+category)
 		}
 	}
 	var safe []string
@@ -79,7 +79,8 @@ func restrict(words []string) (string, error) {
 		command, _, _ := strings.Cut(name, "|")
 		switch {
 		case word == "allcommands", grants && name[0] == '@' && !slices.Contains(askedOnly, name):
-			word += without
+			safe = append(append(safe, word), without...)
+			continue
 		case grants && (slices.Contains(denied, name) || slices.Contains(denied, command)):
 			return "", fmt.Errorf("the rule %q grants what no application may have", word)
 		}

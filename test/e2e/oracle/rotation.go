@@ -62,14 +62,14 @@ func Rotate(ctx context.Context, api client.Client, cluster client.ObjectKey, c 
 		if r.New == old {
 			return errors.New("there is none yet")
 		}
-		return letIn(ctx, api, cluster, c.User, r.New, true)
+		return letIn(ctx, api, cluster, Target{Username: c.User, Password: r.New}, true)
 	})
 	if err != nil {
 		return r, err
 	}
 	r.InForce = time.Since(began)
 	err = poll(ctx, "the old password of "+c.User+" is refused", func(ctx context.Context) error {
-		return letIn(ctx, api, cluster, c.User, old, false)
+		return letIn(ctx, api, cluster, Target{Username: c.User, Password: old}, false)
 	})
 	r.Over = time.Since(began)
 	return r, err
@@ -108,14 +108,15 @@ func passwordOf(ctx context.Context, api client.Reader, cluster client.ObjectKey
 	return string(data[key]), err
 }
 
-// letIn says where a member does not let the user in, or does.
-func letIn(ctx context.Context, api client.Reader, cluster client.ObjectKey, user, password string, wanted bool) error {
+// letIn says where a member does not let a login in, or does.
+func letIn(ctx context.Context, api client.Reader, cluster client.ObjectKey, login Target, wanted bool) error {
 	pods := &corev1.PodList{}
 	if err := api.List(ctx, pods, client.InNamespace(cluster.Namespace), client.MatchingLabels(naming.Selector(cluster.Name))); err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
 	for _, pod := range pods.Items {
-		conn, err := Dial(ctx, Target{Address: admin.Address(pod.Status.PodIP, false), Username: user, Password: password})
+		login.Address = admin.Address(pod.Status.PodIP, false)
+		conn, err := Dial(ctx, login)
 		conn.Close()
 		refused := err != nil && strings.Contains(err.Error(), "WRONGPASS")
 		if err != nil && !refused || refused == wanted {
