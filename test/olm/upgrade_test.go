@@ -70,8 +70,9 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		awaitVersion(ctx, *next)
 		settle(ctx, clusters)
 		// It brings another start script, which lies in the ConfigMap: a pod takes it when it
-		// is next replaced.
-		w.verify(ctx, "configmaps")
+		// is next replaced. And the operator's own user may remove others, which the Secret
+		// with the ACL file says.
+		w.verify(ctx, "configmaps", "secrets")
 	}, SpecTimeout(specTimeout))
 
 	It("is removed: the data plane goes on; and adopts it without a write when it is back", func(ctx SpecContext) {
