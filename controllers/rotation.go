@@ -65,7 +65,7 @@ func (s *scope) rotate(stored []conf.User, accounts []account, request rotationR
 	settled := s.settled(stampOf(s.system))
 	if settled && len(have[naming.UserOperator]) == 1 && (request.system || s.systemDue(w.rotations)) {
 		w.previous, w.operator, w.replication = w.operator, rand.Text(), rand.Text()
-		w.rotations[conf.RotationSystem] = conf.Rotation{Since: s.now.UTC().Truncate(time.Second)}
+		w.rotations[conf.RotationSystem] = conf.Rotation{Since: s.now.UTC()}
 	}
 	rules := conf.SystemRules()
 	for _, name := range []string{naming.UserOperator, naming.UserReplication} {
@@ -104,7 +104,7 @@ func (w *wantedUsers) add(have []string, a *account, p conf.Progress) {
 	hashes, began, ended := conf.NextHashes(have, conf.Hash(a.password), w.rotations[a.name].Since, p)
 	switch {
 	case began:
-		rotation := conf.Rotation{Since: p.Now.UTC().Truncate(time.Second)}
+		rotation := conf.Rotation{Since: p.Now.UTC()}
 		if !a.given && a.password != a.published {
 			rotation.Pending = a.password
 		}

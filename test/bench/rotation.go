@@ -46,7 +46,11 @@ func rotation(ctx context.Context, s *suite, n int) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	used, err := oracle.Use(ctx, c.api, c.key, programs)
+	at, err := oracle.Services(ctx, c.api, c.key)
+	if err != nil {
+		return nil, err
+	}
+	used, err := oracle.Use(ctx, c.api, c.key, at, programs)
 	if err != nil {
 		return nil, err
 	}

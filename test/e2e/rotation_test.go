@@ -44,8 +44,9 @@ var _ = Describe("The passwords of a RedisCluster", Ordered, func() {
 				programs = append(programs, oracle.Application{Library: library, User: user, Pace: 12 * time.Millisecond})
 			}
 		}
-		var err error
-		used, err = oracle.Use(context.WithoutCancel(ctx), api, c.key, programs)
+		at, err := oracle.Services(ctx, api, c.key)
+		Expect(err).NotTo(HaveOccurred())
+		used, err = oracle.Use(context.WithoutCancel(ctx), api, c.key, at, programs)
 		Expect(err).NotTo(HaveOccurred())
 	}, NodeTimeout(specTimeout))
 	AfterAll(func(ctx SpecContext) { c.delete(ctx) }, NodeTimeout(specTimeout))

@@ -54,22 +54,27 @@ type Applications struct {
 	used    []*Usage
 }
 
+// Addresses are those where applications write and read.
+type Addresses struct{ Primary, Replicas string }
+
+// Services are the addresses that a RedisCluster tells applications.
+func Services(ctx context.Context, api client.Reader, cluster client.ObjectKey) (Addresses, error) {
+	primary, err := ServiceTarget(ctx, api, cluster, naming.PrimaryService(cluster.Name))
+	if err != nil {
+		return Addresses{}, err
+	}
+	replicas, err := ServiceTarget(ctx, api, cluster, naming.ReplicasService(cluster.Name))
+	return Addresses{Primary: primary.Address, Replicas: replicas.Address}, err
+}
+
 // Use starts applications of a RedisCluster, each with clients of its library as people
 // set them up: all that fails is what fails for them.
-func Use(ctx context.Context, api client.Reader, cluster client.ObjectKey, programs []Application) (*Applications, error) {
-	var addresses [2]string
-	for i, service := range []string{naming.PrimaryService(cluster.Name), naming.ReplicasService(cluster.Name)} {
-		target, err := ServiceTarget(ctx, api, cluster, service)
-		if err != nil {
-			return nil, err
-		}
-		addresses[i] = target.Address
-	}
+func Use(ctx context.Context, api client.Reader, cluster client.ObjectKey, at Addresses, programs []Application) (*Applications, error) {
 	ctx, stop := context.WithCancel(ctx)
 	all := &Applications{stop: stop}
 	for _, program := range programs {
 		login := &login{api: api, cluster: cluster, user: program.User, clock: clock.RealClock{}}
-		for i, address := range addresses {
+		for i, address := range []string{at.Primary, at.Replicas} {
 			used := &Usage{Application: program}
 			do, end, err := connect(ctx, program.Library, address, login)
 			if err != nil {
