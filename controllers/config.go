@@ -15,7 +15,6 @@ import (
 	"seang.org/operator/internal/redis/admin"
 	"seang.org/operator/internal/redis/conf"
 	"seang.org/operator/internal/redis/plan"
-	"seang.org/operator/internal/status"
 )
 
 // directives of the spec that may be rendered: none that the operator owns.
@@ -125,24 +124,14 @@ func (r *RedisClusterReconciler) configureMember(ctx context.Context, s *scope, 
 	if err != nil {
 		return err
 	}
-	target, start := conf.Live(wanted), conf.StartOnly(wanted)
-	for _, earlier := range []map[string]string{conf.Live(memory.config), conf.Live(s.rendered)} {
-		for name := range earlier {
-			if _, still := wanted[name]; !still {
-				target[name] = memory.before(name, defaults)
-			}
-		}
-	}
+	target, start := s.target(memory, wanted, defaults), conf.StartOnly(wanted)
 	have, err := member.ConfigGet(ctx, slices.Concat(slices.Collect(maps.Keys(target)), slices.Collect(maps.Keys(start)))...)
 	if err != nil {
 		return err
 	}
 	memory.remember(have, s.rendered)
 	if change := difference(target, have); len(change) > 0 {
-		if problem, err := r.setConfig(ctx, m, member, change); err != nil || problem != nil {
-			if problem != nil {
-				s.reject(problem.Reason, problem.Message)
-			}
+		if refused, err := r.setConfig(ctx, s, m, member, change); err != nil || refused {
 			return err
 		}
 	}
@@ -167,16 +156,31 @@ func difference(target, have map[string]string) map[string]string {
 }
 
 // setConfig sets all or nothing; a refusal of Redis is a problem of the spec.
-func (r *RedisClusterReconciler) setConfig(ctx context.Context, m *plan.Member, member *admin.Member, change map[string]string) (*status.Problem, error) {
-	err := member.ConfigSet(ctx, change)
+func (r *RedisClusterReconciler) setConfig(ctx context.Context, s *scope, m *plan.Member, member *admin.Member, change map[string]string) (refused bool, err error) {
+	err = member.ConfigSet(ctx, change)
 	if admin.IsRefusal(err) {
-		return &status.Problem{Reason: v1alpha1.ReasonInvalidConfig, Message: fmt.Sprintf("Redis refused config: %s", err)}, nil
+		s.reject(v1alpha1.ReasonInvalidConfig, fmt.Sprintf("Redis refused config: %s", err))
+		return true, nil
 	}
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	logf.FromContext(ctx).Info("configuration changed", "pod", m.Pod, "directives", slices.Sorted(maps.Keys(change)))
-	return nil, nil
+	return false, nil
+}
+
+// target is what is to be in force of the directives that a running process takes,
+// those that were asked for earlier included.
+func (s *scope) target(memory *podMemory, wanted, defaults map[string]string) map[string]string {
+	target := conf.Live(wanted)
+	for _, earlier := range []map[string]string{conf.Live(memory.config), conf.Live(s.rendered)} {
+		for name := range earlier {
+			if _, still := wanted[name]; !still {
+				target[name] = memory.before(name, defaults)
+			}
+		}
+	}
+	return target
 }
 
 // remember keeps the value that each directive had before it was first set: a process

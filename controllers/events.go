@@ -59,10 +59,21 @@ var troubles = []string{
 	v1alpha1.ReasonDataUnreadable, v1alpha1.ReasonNotSaving,
 }
 
+// warnings are what conditions say where a person should hear of it.
+var warnings = map[string][]metav1.ConditionStatus{
+	v1alpha1.ConditionSpecAccepted:        {metav1.ConditionFalse},
+	v1alpha1.ConditionVersionSupported:    {metav1.ConditionFalse},
+	v1alpha1.ConditionDegraded:            {metav1.ConditionTrue},
+	v1alpha1.ConditionCertificateExpiring: {metav1.ConditionTrue},
+}
+
 // eventType says whether a condition's transition is an Event, and of which
 // type. Progress is not: it would tell the same as the others.
 func eventType(now metav1.Condition, was *metav1.Condition) (string, bool) {
 	changed := was == nil || was.Status != now.Status
+	if slices.Contains(warnings[now.Type], now.Status) {
+		return corev1.EventTypeWarning, true
+	}
 	switch now.Type {
 	case v1alpha1.ConditionReady:
 		if now.Status == metav1.ConditionFalse {
@@ -70,16 +81,9 @@ func eventType(now metav1.Condition, was *metav1.Condition) (string, bool) {
 		}
 		return corev1.EventTypeNormal, now.Status == metav1.ConditionTrue && changed
 	case v1alpha1.ConditionSpecAccepted:
-		if now.Status == metav1.ConditionFalse {
-			return corev1.EventTypeWarning, true
-		}
 		return corev1.EventTypeNormal, was != nil && changed
 	case v1alpha1.ConditionPaused:
 		return corev1.EventTypeNormal, changed && (was != nil || now.Status == metav1.ConditionTrue)
-	case v1alpha1.ConditionVersionSupported:
-		return corev1.EventTypeWarning, now.Status == metav1.ConditionFalse
-	case v1alpha1.ConditionDegraded, v1alpha1.ConditionCertificateExpiring:
-		return corev1.EventTypeWarning, now.Status == metav1.ConditionTrue
 	}
 	return "", false
 }

@@ -49,7 +49,7 @@ func TestNoCommandFailsWhilePasswordsChange(t *testing.T) {
 			primary := pod(t, server.Client, namespace, "cache-0").Status.PodIP
 			replica := pod(t, server.Client, namespace, "cache-1").Status.PodIP
 			before := fullSyncs(t, server.Client, key, primary)
-			used, err := oracle.Use(t.Context(), server.Client, key, oracle.Addresses{Primary: admin.Address(primary), Replicas: admin.Address(replica)}, programs)
+			used, err := oracle.Use(t.Context(), server.Client, key, oracle.Addresses{Primary: admin.Address(primary, false), Replicas: admin.Address(replica, false)}, programs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func fullSyncs(t *testing.T, c client.Client, cluster client.ObjectKey, primary 
 	if err != nil {
 		t.Fatal(err)
 	}
-	target.Address = admin.Address(primary)
+	target.Address = admin.Address(primary, false)
 	stats, err := oracle.Do(t.Context(), target, "INFO", "stats")
 	if err != nil {
 		t.Fatal(err)

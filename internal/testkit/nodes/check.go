@@ -29,6 +29,6 @@ func (n *Nodes) check(ctx context.Context, pod *corev1.Pod) bool {
 		pod.Status.Phase = corev1.PodFailed
 	}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: naming.ContainerRedis, State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Message: message}}}} //nolint:gosec // Exit codes are small.
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Message: message}}}}
 	return client.IgnoreNotFound(n.client.Status().Update(ctx, pod)) == nil
 }

@@ -19,7 +19,7 @@ func Check(t *testing.T, flavour, directives, names string) (code int, message s
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	log := filepath.Join(dir, "termination-log")
 	command := exec.CommandContext(t.Context(), "sh", "-c", conf.CheckScript)
 	command.Env = []string{"PATH=" + filepath.Dir(Binary(t, flavour)), "TMPDIR=" + dir, "TERMINATION_LOG=" + log,

@@ -95,7 +95,7 @@ func (b builder) renderBundle(ctx context.Context, r Release) (blob, error) {
 	}
 	image := bundleRepository + ":" + r.tag()
 	whole["image"] = image
-	related, _ := whole["relatedImages"].([]any)                                         //nolint:errcheck // Without the field there are none.
+	related, _ := whole["relatedImages"].([]any)
 	whole["relatedImages"] = append(related, map[string]any{"name": "", "image": image}) // for those who mirror
 	text, err := json.Marshal(whole)
 	if err != nil {
