@@ -93,10 +93,19 @@ func everything() resources.Input {
 	return in
 }
 
+// secured serves TLS, and connections without it while applications move.
+func secured() resources.Input {
+	in := minimal()
+	in.TLS, in.Ports, in.CA = true, resources.PortsBoth, []byte("the CA")
+	in.Template = `{"image":"12345678","tls":"12345678"}`
+	return in
+}
+
 var inputs = map[string]func() resources.Input{
 	"minimal":    minimal,
 	"persistent": persistent,
 	"everything": everything,
+	"secured":    secured,
 }
 
 // build returns every child by its kind and, where a kind comes more than once, its part.

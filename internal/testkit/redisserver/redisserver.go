@@ -242,6 +242,18 @@ func (s *Server) Run(t testing.TB, options ...Option) {
 	s.process.await(t, s.loading)
 }
 
+// RunToEnd runs the process with another redis.conf and returns its exit code.
+func (s *Server) RunToEnd(t testing.TB, text string) int {
+	t.Helper()
+	s.Kill()
+	s.files.Conf = text
+	if err := s.write(); err != nil {
+		t.Fatalf("write the files of a server: %v", err)
+	}
+	s.process = start(t, s.Command(context.WithoutCancel(t.Context())))
+	return s.Wait(t)
+}
+
 // Address of the server.
 func (s *Server) Address() string { return net.JoinHostPort(s.IP, fmt.Sprint(redis.Port)) }
 
