@@ -97,7 +97,12 @@ func finishSwitchover(f *Facts, old *Member) Decision {
 		d.step(switchover(old, target))
 		return d
 	}
-	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s stays primary: the recorded move did not happen", old.Pod)), Record: succession(f, old, f.Record.MayHold)})
+	record := succession(f, old, f.Record.MayHold)
+	if target != nil && target.isPrimary() {
+		// It is no earlier primary, but a fork; named as one it would be the next to stay.
+		record.Previous = nil
+	}
+	d.step(WriteRecord{Why: Why(fmt.Sprintf("%s stays primary: the recorded move did not happen", old.Pod)), Record: record})
 	return d
 }
 

@@ -114,7 +114,7 @@ func TestElect(t *testing.T) {
 		},
 		"a move whose target a person promoted is not done while the old primary is one": {
 			facts: facts(record(moving), member(0, primary(2)), member(1, byHand(100)), member(2, replica(0))),
-			want:  "record epoch 3 of r-0, lease false, holders 0* 1* 2*, before r-1",
+			want:  "record epoch 3 of r-0, lease false, holders 0* 1* 2*",
 		},
 		"a switchover goes on while its target is in sync": {
 			facts: facts(record(moving), member(0, primary(1, 2)), member(1, replica(0)), member(2, replica(0))),
