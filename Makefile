@@ -110,6 +110,10 @@ test-redis: ## tests against real Redis and Valkey servers
 test-api: bin/cluster ## tests against a real API server, some with real Redis servers
 	@export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(call each,.,$(GOTEST) $$($(call using,apiserver)))
 
+test-cert-manager: bin/cluster ## certificates of cert-manager's own controllers, which take some minutes to build
+	@export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:) \
+	  CERT_MANAGER=$$($(CLUSTER) build certmanager)/certmanager; $(GOTEST) -count 1 ./controllers -run TestCertManager
+
 test-cluster: ## tests of the embedded Kubernetes and of the images
 	@$(call each,test/cluster test/images,$(GOTEST) ./...)
 

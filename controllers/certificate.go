@@ -36,7 +36,7 @@ func (r *RedisClusterReconciler) reconcileCertificate(ctx context.Context, s *sc
 		return err
 	}
 	spec := s.cluster.Spec.TLS
-	if spec != nil && spec.IssuerRef != nil {
+	if spec != nil && spec.IssuerRef.Name != "" {
 		s.memory.withdrawn = false
 	} else if err := r.withdraw(ctx, s); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (r *RedisClusterReconciler) withoutCertificate(ctx context.Context, s *scop
 // givenCertificate is that of the user or of cert-manager; empty if it cannot be used:
 // that is then in the status.
 func (r *RedisClusterReconciler) givenCertificate(ctx context.Context, s *scope, spec *v1alpha1.TLSSpec) (certificate.Pair, error) {
-	if spec.IssuerRef != nil {
+	if spec.IssuerRef.Name != "" {
 		return r.issuedCertificate(ctx, s, spec)
 	}
 	secret, err := r.secret(ctx, s, spec.SecretName)

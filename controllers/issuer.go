@@ -74,7 +74,7 @@ func (r *RedisClusterReconciler) askIssuer(ctx context.Context, s *scope, spec *
 // applyCertificate writes the Certificate and reads whether it was issued.
 func (r *RedisClusterReconciler) applyCertificate(ctx context.Context, s *scope, spec *v1alpha1.TLSSpec) (*plan.Wait, error) {
 	have := newCertificate()
-	wanted := resources.Certificate(s.input(), *spec.IssuerRef, s.certificateHosts())
+	wanted := resources.Certificate(s.input(), spec.IssuerRef, s.certificateHosts())
 	changed, err := s.apply.ApplyTo(ctx, wanted, have, r.Live)
 	switch {
 	case meta.IsNoMatchError(err):

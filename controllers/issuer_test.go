@@ -94,7 +94,7 @@ func TestAnIssuerIsAskedAndWaitedFor(t *testing.T) {
 	namespace := server.Namespace(t)
 	s := &tlsStory{T: t, server: server, cluster: cluster(namespace, 1, false), nodes: nodes.Start(t, server.Client, namespace, "redis-8.0")}
 	s.stop = operate(t, server, namespace)
-	s.cluster.Spec.TLS = &v1alpha1.TLSSpec{IssuerRef: &v1alpha1.IssuerRef{Name: "never"}}
+	s.cluster.Spec.TLS = &v1alpha1.TLSSpec{IssuerRef: v1alpha1.IssuerRef{Name: "never"}}
 	if err := server.Client.Create(t.Context(), s.cluster); err != nil {
 		t.Fatal(err)
 	}

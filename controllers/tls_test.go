@@ -102,7 +102,27 @@ func (s *tlsStory) ready(what string) {
 	await(s.T, s.server.Client, s.cluster, what, func() bool { return isReady(s.cluster) })
 }
 
-// each calls look for each pod, and waits until it finds nothing wrong.
+// soon waits until look finds nothing wrong on any pod: after a change of a Secret, Ready may
+// be that of before.
+func (s *tlsStory) soon(look func(pod *corev1.Pod) error) {
+	s.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var all error
+		pods := &corev1.PodList{}
+		if err := s.server.Client.List(s.Context(), pods, client.InNamespace(s.cluster.Namespace)); err != nil {
+			s.Fatal(err)
+		}
+		for i := range pods.Items {
+			all = errors.Join(all, look(&pods.Items[i]))
+		}
+		if all == nil {
+			break
+		}
+	}
+	s.each(look)
+}
+
+// each calls look for each pod.
 func (s *tlsStory) each(look func(pod *corev1.Pod) error) {
 	s.Helper()
 	pods := &corev1.PodList{}
@@ -238,7 +258,7 @@ func TestTLSIsTurnedOnRenewedAndTurnedOff(t *testing.T) {
 			s.give(pair)
 			s.ready(what)
 			await(t, s.server.Client, s.cluster, what, func() bool { return isReady(s.cluster) && s.deployed(pair) })
-			s.each(s.serves(pair))
+			s.soon(s.serves(pair))
 			s.links(redis.PortTLS)
 			s.app("rediss", pair.CA)
 		}

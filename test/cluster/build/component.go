@@ -71,6 +71,7 @@ var Components = []Component{
 		},
 		OnDemand: true,
 	},
+	{Name: "certmanager", Module: "github.com/cert-manager/cert-manager", Package: ".", OnDemand: true},
 }
 
 // OfCluster returns the components that a cluster is made of.
@@ -87,7 +88,7 @@ func Select(names ...string) ([]Component, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(Components, func(c Component) bool { return c.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("component %q is unknown: use kubernetes, containerd, coredns, pause or olm", name)
+			return nil, fmt.Errorf("component %q is unknown: use kubernetes, containerd, coredns, pause, olm or certmanager", name)
 		}
 		selected = append(selected, Components[i])
 	}

@@ -11,7 +11,8 @@ import (
 func TestDirNamesTheComponentAndItsVersion(t *testing.T) {
 	for name, want := range map[string]string{
 		"kubernetes": "kubernetes-v1.", "containerd": "containerd-v2.", "coredns": "coredns-v1.", "pause": "pause-v1-",
-		"olm": "olm-v0.",
+		"olm":         "olm-v0.",
+		"certmanager": "certmanager-v1.",
 	} {
 		t.Run(name, func(t *testing.T) {
 			components, err := Select(name)
