@@ -1,18 +1,21 @@
 package controllers_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis/admin"
+	"seang.org/operator/internal/redis/conf"
 	"seang.org/operator/internal/testkit/apiserver"
 	"seang.org/operator/internal/testkit/nodes"
 	"seang.org/operator/internal/testkit/redisserver"
@@ -53,11 +56,13 @@ func TestNoCommandFailsWhilePasswordsChange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			var secrets []string
 			for _, credential := range []oracle.Credential{{User: naming.UserOperator}, {User: naming.UserDefault}, {User: naming.UserReplication}, {User: "app"}, {User: "given", Secret: "given"}} {
 				r, err := oracle.Rotate(t.Context(), server.Client, key, credential)
 				if err != nil {
 					t.Errorf("%s: %v", credential.User, err)
 				}
+				secrets = append(secrets, r.Old, r.New)
 				t.Logf("%s: in force after %s, the old one refused after %s", credential.User, r.InForce.Round(time.Millisecond), r.Over.Round(time.Millisecond))
 			}
 			for _, usage := range used.Stop() {
@@ -68,7 +73,40 @@ func TestNoCommandFailsWhilePasswordsChange(t *testing.T) {
 			if after := fullSyncs(t, server.Client, key, primary); after != before {
 				t.Errorf("%s full resyncs, before %s", after, before)
 			}
+			expectNowhere(t, server.Client, namespace, secrets)
 		})
+	}
+}
+
+// expectNowhere looks for passwords, and for their hashes, in the operator's log, in Events
+// and in every object that is no Secret.
+func expectNowhere(t *testing.T, c client.Client, namespace string, passwords []string) {
+	t.Helper()
+	operatorLogs.mu.Lock()
+	texts := map[string]string{"the log": strings.Join(operatorLogs.lines, "")}
+	operatorLogs.mu.Unlock()
+	if !strings.Contains(texts["the log"], "users set") {
+		t.Error("the log tells nothing")
+	}
+	objects, err := listAll(t.Context(), c, namespace)
+	events := &eventsv1.EventList{}
+	if err := errors.Join(err, c.List(t.Context(), events, client.InNamespace(namespace))); err != nil {
+		t.Fatal(err)
+	}
+	for i := range objects {
+		if objects[i].GetKind() != "Secret" {
+			texts[objects[i].GetKind()+" "+objects[i].GetName()] = fmt.Sprint(objects[i].Object)
+		}
+	}
+	for i := range events.Items {
+		texts["Event "+events.Items[i].Name] = fmt.Sprint(events.Items[i])
+	}
+	for where, text := range texts {
+		for _, password := range passwords {
+			if password == "" || strings.Contains(text, password) || strings.Contains(text, conf.Hash(password)) {
+				t.Errorf("%s shows a password or its hash, or there is none", where)
+			}
+		}
 	}
 }
 
