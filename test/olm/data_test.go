@@ -24,10 +24,14 @@ import (
 // rediscluster makes a RedisCluster, small and in memory: one primary and one replica.
 func rediscluster(ctx context.Context, in, name string) *v1alpha1.RedisCluster {
 	GinkgoHelper()
-	object := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name},
-		Spec: v1alpha1.RedisClusterSpec{Replicas: 1, MemoryLimit: resource.MustParse("64Mi"), EnablePersistence: new(false)}}
+	object := small(in, name)
 	Expect(api.Create(ctx, object)).To(Succeed())
 	return object
+}
+
+func small(in, name string) *v1alpha1.RedisCluster {
+	return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name},
+		Spec: v1alpha1.RedisClusterSpec{Replicas: 1, MemoryLimit: resource.MustParse("64Mi"), EnablePersistence: new(false)}}
 }
 
 func awaitReady(ctx context.Context, cluster *v1alpha1.RedisCluster) {
@@ -48,6 +52,7 @@ func containers(ctx context.Context, in string) []string {
 
 // witness watches over RedisClusters while the operator changes.
 type witness struct {
+	in      string
 	before  []string
 	from    audit.Position
 	oracles []*oracle.Oracle
@@ -56,10 +61,23 @@ type witness struct {
 // runs is how many oracles there were, for the names of their keys.
 var runs int
 
-// watch starts a writer at each of the clusters, and remembers what runs.
+// removeClusters deletes RedisClusters while an operator is there to let go of them.
+func removeClusters(ctx context.Context, clusters []*v1alpha1.RedisCluster) {
+	GinkgoHelper()
+	for _, cluster := range clusters {
+		Expect(client.IgnoreNotFound(api.Delete(ctx, cluster.DeepCopy()))).To(Succeed())
+	}
+	for _, cluster := range clusters {
+		Expect(api.AwaitGone(ctx, cluster)).To(Succeed())
+	}
+}
+
+// watch starts a writer at each of the clusters, which are in one namespace, and
+// remembers what runs there.
 func watch(ctx context.Context, clusters []*v1alpha1.RedisCluster) *witness {
 	GinkgoHelper()
-	w := &witness{before: containers(ctx, namespace)}
+	in := clusters[0].Namespace
+	w := &witness{in: in, before: containers(ctx, in)}
 	for _, cluster := range clusters {
 		target, err := oracle.ServiceTarget(ctx, api, client.ObjectKeyFromObject(cluster), naming.PrimaryService(cluster.Name))
 		Expect(err).NotTo(HaveOccurred())
@@ -104,7 +122,7 @@ func (w *witness) verify(ctx context.Context, expected ...string) {
 	measured("longest pause of writes", longest.Round(time.Millisecond))
 	measured("writes", fmt.Sprintf("%+v", all))
 	Expect(all.Err(true)).To(Succeed())
-	Expect(containers(ctx, namespace)).To(Equal(w.before), "containers were restarted")
+	Expect(containers(ctx, w.in)).To(Equal(w.before), "containers were restarted")
 	var unexpected []string
 	for _, r := range w.childWrites() {
 		if !slices.Contains(expected, r.Resource) {
@@ -122,7 +140,7 @@ func (w *witness) childWrites() []audit.Request {
 	Expect(err).NotTo(HaveOccurred())
 	writes, _ := audit.Writes(requests, kubeapi.OperatorUser)
 	return slices.DeleteFunc(writes, func(r audit.Request) bool {
-		return r.Namespace != namespace || r.Resource == "redisclusters" || strings.HasPrefix(r.Name, naming.LeaderElectionID)
+		return r.Namespace != w.in || r.Resource == "redisclusters" || strings.HasPrefix(r.Name, naming.LeaderElectionID)
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -41,9 +42,8 @@ var (
 	clusterCount = flag.Int("clusters", 3, "number of RedisClusters that live through the upgrades")
 	next         = flag.String("next", "", "version of the working tree")
 
-	api       *kubeapi.API
-	namespace string
-	auditLog  audit.Log
+	api      *kubeapi.API
+	auditLog audit.Log
 )
 
 func TestLifecycle(t *testing.T) {
@@ -61,10 +61,10 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(operatorsv1alpha1.AddToScheme(api.Scheme())).To(Succeed())
 	Expect(operatorsv1.AddToScheme(api.Scheme())).To(Succeed())
+	Expect(apiextensionsv1.AddToScheme(api.Scheme())).To(Succeed())
 	auditLog = audit.Log(os.Getenv("AUDIT_LOG"))
 	apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kubeapi.OperatorNamespace}})
 	uninstall(ctx) // what an interrupted run has left
-	namespace = newNamespace(ctx)
 }, NodeTimeout(installTimeout))
 
 // newNamespace makes a namespace that admits restricted pods only.

@@ -14,8 +14,12 @@ import (
 )
 
 var _ = Describe("The operator, from its first release to the next", Ordered, func() {
-	var clusters []*v1alpha1.RedisCluster
+	var (
+		namespace string
+		clusters  []*v1alpha1.RedisCluster
+	)
 
+	BeforeAll(func(ctx SpecContext) { namespace = newNamespace(ctx) }, NodeTimeout(noticeTimeout))
 	AfterAll(func(ctx SpecContext) { uninstall(ctx) }, NodeTimeout(installTimeout))
 
 	It("is installed from the catalog, and runs RedisClusters", func(ctx SpecContext) {
@@ -83,5 +87,6 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		awaitVersion(ctx, *next)
 		settle(ctx, clusters)
 		w.verify(ctx)
+		removeClusters(ctx, clusters)
 	}, SpecTimeout(specTimeout))
 })

@@ -18,10 +18,10 @@ type Position int64
 
 // Request is one request that the API server answered.
 type Request struct {
-	User, Verb                             string
-	Resource, Subresource, Namespace, Name string
-	Code                                   int
-	At                                     time.Time
+	User, Verb                                    string
+	Group, Resource, Subresource, Namespace, Name string
+	Code                                          int
+	At                                            time.Time
 	// Object is what was sent, of those requests whose content the audit policy records.
 	Object json.RawMessage
 }
@@ -38,7 +38,7 @@ func (r Request) String() string {
 type line struct {
 	Stage, Verb string
 	User        struct{ Username string }
-	ObjectRef   struct{ Resource, Subresource, Namespace, Name string }
+	ObjectRef   struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	// ResponseStatus is absent of a request that the client gave up.
 	ResponseStatus struct{ Code int }
 	StageTimestamp time.Time
@@ -83,11 +83,12 @@ func parse(in io.Reader) ([]Request, error) {
 		if err := json.Unmarshal(text, &l); err != nil {
 			return nil, fmt.Errorf("parse a line of the audit log: %w", err)
 		}
-		if l.Stage != "ResponseComplete" && l.Stage != "Panic" {
+		// A watch is answered from its beginning; it may not have ended yet.
+		if l.Stage != "ResponseComplete" && l.Stage != "Panic" && l.Stage != "ResponseStarted" || l.Stage == "ResponseComplete" && l.Verb == "watch" {
 			continue
 		}
 		o := l.ObjectRef
-		found = append(found, Request{User: l.User.Username, Verb: l.Verb, Resource: o.Resource, Subresource: o.Subresource,
+		found = append(found, Request{User: l.User.Username, Verb: l.Verb, Group: o.APIGroup, Resource: o.Resource, Subresource: o.Subresource,
 			Namespace: o.Namespace, Name: o.Name, Code: l.ResponseStatus.Code, At: l.StageTimestamp, Object: l.RequestObject})
 	}
 }

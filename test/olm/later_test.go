@@ -1,0 +1,133 @@
+package olm
+
+import (
+	"context"
+	"os"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/naming"
+	"seang.org/operator/test/e2e/kubeapi"
+)
+
+// Upgrades in one step from each release; without the ones between.
+var _ = Describe("Every release is upgraded to the newest at once", Ordered, ContinueOnFailure, Label(long), func() {
+	AfterEach(func(ctx SpecContext) { uninstall(ctx) }, NodeTimeout(installTimeout))
+
+	for _, version := range releases() {
+		It("from "+version, func(ctx SpecContext) {
+			install(ctx, "v"+version, "candidate")
+			awaitVersion(ctx, version)
+			clusters := []*v1alpha1.RedisCluster{rediscluster(ctx, newNamespace(ctx), "upgraded")}
+			awaitReady(ctx, clusters[0])
+			w := watch(ctx, clusters)
+			useCatalog(ctx, "v"+*next)
+			awaitVersion(ctx, *next)
+			Expect(planned(ctx)).To(ConsistOf(csvName(version), csvName(*next)), "other releases were installed on the way")
+			settle(ctx, clusters)
+			w.verify(ctx, "configmaps") // the start script of 0.4.0
+			removeClusters(ctx, clusters)
+		}, SpecTimeout(specTimeout))
+	}
+})
+
+// releases are the versions in catalog/releases.yaml.
+func releases() (versions []string) {
+	text, err := os.ReadFile("../../catalog/releases.yaml")
+	var read []struct{ Version string }
+	if err == nil {
+		err = yaml.Unmarshal(text, &read)
+	}
+	if err != nil {
+		panic(err) // while the tree of specs is built nothing else is heard
+	}
+	for _, r := range read {
+		versions = append(versions, r.Version)
+	}
+	return versions
+}
+
+// planned are the names of what InstallPlans have installed.
+func planned(ctx context.Context) (names []string) {
+	GinkgoHelper()
+	list := &operatorsv1alpha1.InstallPlanList{}
+	Expect(api.List(ctx, list, client.InNamespace(kubeapi.OperatorNamespace))).To(Succeed())
+	for _, plan := range list.Items {
+		names = append(names, plan.Spec.ClusterServiceVersionNames...)
+	}
+	return names
+}
+
+var _ = Describe("An upgrade that cannot go straight on", Ordered, Label(long), func() {
+	var (
+		namespace string
+		clusters  []*v1alpha1.RedisCluster
+	)
+
+	BeforeAll(func(ctx SpecContext) { namespace = newNamespace(ctx) }, NodeTimeout(noticeTimeout))
+	AfterAll(func(ctx SpecContext) { uninstall(ctx) }, NodeTimeout(installTimeout))
+
+	It("waits while RedisClusters are rolled, and then happens", func(ctx SpecContext) {
+		useCatalog(ctx, "v"+*next)
+		// So that the release after a broken one is installed: docs/releases.md.
+		useGroup(ctx, func(g *operatorsv1.OperatorGroup) {
+			g.Spec.UpgradeStrategy = operatorsv1.UpgradeStrategyUnsafeFailForward
+		})
+		subscribe(ctx, "candidate")
+		awaitVersion(ctx, *next)
+		for _, name := range []string{"rolled-a", "rolled-b", "rolled-c"} {
+			clusters = append(clusters, rediscluster(ctx, namespace, name))
+		}
+		for _, cluster := range clusters {
+			awaitReady(ctx, cluster)
+		}
+		useCatalog(ctx, "later")
+		later := csv(faulty("1"))
+		Eventually(func(g Gomega) {
+			keepRolling(ctx, clusters)
+			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(later), later)).To(Succeed())
+			g.Expect(later.Status.Reason).To(Equal(operatorsv1alpha1.CSVReasonOperatorConditionNotUpgradeable))
+			g.Expect(later.Status.Message).To(ContainSubstring("rolled-"), "it does not say which RedisCluster is waited for")
+		}, installTimeout, "200ms").Should(Succeed())
+		began := time.Now()
+		awaitVersion(ctx, faulty("1"))
+		measured("last roll asked for → upgraded", time.Since(began).Round(time.Second))
+	}, SpecTimeout(specTimeout))
+
+	It("a broken release fails, and the next one repairs it; no Redis notices", func(ctx SpecContext) {
+		settle(ctx, clusters)
+		w := watch(ctx, clusters)
+		useCatalog(ctx, "broken")
+		failed := awaitCSV(ctx, faulty("2"), operatorsv1alpha1.CSVPhaseFailed)
+		Expect(failed.Status.Message).To(ContainSubstring(kubeapi.OperatorDeployment))
+		w.awaitWrites(ctx)
+		useCatalog(ctx, "repaired")
+		awaitVersion(ctx, faulty("3"))
+		settle(ctx, clusters)
+		w.verify(ctx)
+		removeClusters(ctx, clusters)
+	}, SpecTimeout(specTimeout))
+})
+
+// keepRolling asks for another roll of each cluster that has done with the last one.
+func keepRolling(ctx context.Context, clusters []*v1alpha1.RedisCluster) {
+	GinkgoHelper()
+	for _, cluster := range clusters {
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(cluster), cluster)).To(Succeed())
+		if !meta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady) {
+			continue
+		}
+		before := cluster.DeepCopy()
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, naming.AnnotationRestartedAt, time.Now().Format(time.RFC3339Nano))
+		Expect(api.Patch(ctx, cluster, client.MergeFrom(before))).To(Succeed())
+	}
+}
