@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -138,7 +139,8 @@ func (r *RedisClusterReconciler) withdraw(ctx context.Context, s *scope) error {
 		logf.FromContext(ctx).Info("deleting the Certificate", "reason", "spec.tls names no issuer")
 		err = r.Delete(ctx, c, client.Preconditions{UID: &uid})
 	}
-	if err != nil && !meta.IsNoMatchError(err) && client.IgnoreNotFound(err) != nil {
+	// Whoever installed the operator without this right wants no cert-manager.
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) && client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the Certificate %s of cert-manager: %w", naming.Certificate(s.cluster.Name), err)
 	}
 	s.memory.withdrawn, s.memory.issued = true, issuance{}
