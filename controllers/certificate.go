@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,9 +52,10 @@ func (r *RedisClusterReconciler) reconcileCertificate(ctx context.Context, s *sc
 			s.useTLS(conf.TLS{Pair: next, Clients: clientDirective[spec.ClientAuth]})
 		}
 		if !given.Equal(s.tls.Pair) && !given.Empty() {
-			s.wait(plan.Wait{Reason: v1alpha1.ReasonConfiguring, Poll: true, Message: "the certificate is being changed"})
+			s.wait(waitForMembers("the certificate is being changed"))
 		}
 	}
+	s.noteExpired()
 	switch {
 	case !s.tls.Pair.Empty():
 		_, err := r.applySecret(ctx, s, resources.TLSSecret(s.input(), s.tls.Files()))
@@ -62,6 +64,14 @@ func (r *RedisClusterReconciler) reconcileCertificate(ctx context.Context, s *sc
 		return r.withoutCertificate(ctx, s)
 	}
 	return nil
+}
+
+// noteExpired says that members serve a certificate that has expired.
+func (s *scope) noteExpired() {
+	if leaf := s.tls.Pair.Leaf(); leaf != nil && s.now.After(leaf.NotAfter) {
+		s.wait(plan.Wait{Reason: v1alpha1.ReasonCertificateExpired, Stuck: true, Message: fmt.Sprintf(
+			"the certificate expired at %s, and clients refuse it: renew it", leaf.NotAfter.UTC().Format(time.RFC3339))})
+	}
 }
 
 // readCertificate reads what members have, as far as they have any.

@@ -67,9 +67,6 @@ type scope struct {
 	held  bool
 	waits []plan.Wait
 	acted bool
-	// expires is when the certificate that members serve does; zero if there is none. A
-	// person is told from warnAt on.
-	expires, warnAt time.Time
 	// missing is why the StatefulSet creates no pods, in its own words.
 	missing string
 	// ending says that the namespace is being deleted: nothing can be created in it.

@@ -14,6 +14,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/internal/certificate"
 	"seang.org/operator/internal/redis/admin"
 	"seang.org/operator/internal/status"
 )
@@ -88,9 +89,9 @@ func (s *scope) statusInput(passErr error) status.Input {
 		Service:   s.facts.Service,
 		Waits:     s.waits,
 		MaxMemory: s.maxMemory,
-
-		CertificateExpires: s.expires,
-		CertificateWarnAt:  s.warnAt,
+	}
+	if leaf := s.tls.Pair.Leaf(); leaf != nil {
+		in.CertificateExpires, in.CertificateWarnAt = leaf.NotAfter, certificate.WarnAt(leaf)
 	}
 	if primary := s.decision.Primary; primary != nil {
 		in.Version = fmt.Sprintf("%s %s", primary.Info.Flavour, primary.Info.Version)

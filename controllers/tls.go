@@ -111,14 +111,16 @@ func (r *RedisClusterReconciler) reconcileTLS(ctx context.Context, s *scope) err
 		}
 		done, err := r.secureMember(ctx, s, m)
 		if err != nil {
-			return r.tolerateCommand(ctx, "secure "+m.Pod, err)
+			s.wait(waitForMembers("the certificate is not in force on " + m.Pod))
+			if err := r.tolerateCommand(ctx, "secure "+m.Pod, err); err != nil {
+				return err
+			}
 		}
-		deployed = deployed && done
+		deployed = deployed && done && err == nil
 	}
 	if deployed {
 		s.memory.deployed = s.tls.Hash()
 	}
-	s.expiry()
 	return nil
 }
 
@@ -133,7 +135,7 @@ func (r *RedisClusterReconciler) secureMember(ctx context.Context, s *scope, m *
 		return false, err
 	}
 	if !done {
-		s.wait(plan.Wait{Reason: v1alpha1.ReasonConfiguring, Poll: true, Message: m.Pod + " does not serve the new certificate yet"})
+		s.wait(waitForMembers(m.Pod + " does not serve the new certificate yet"))
 	}
 	return done, r.reconcilePlain(ctx, s, m, member)
 }
@@ -203,7 +205,7 @@ func (r *RedisClusterReconciler) reconcilePlain(ctx context.Context, s *scope, m
 		}
 		logf.FromContext(ctx).Info("port without TLS opened", "pod", m.Pod)
 	case s.closesPlain() && member.Plain() && !s.linksSecured():
-		s.wait(plan.Wait{Reason: v1alpha1.ReasonConfiguring, Poll: true, Message: "the port without TLS of " + m.Pod + " is closed once all members are linked with TLS"})
+		s.wait(waitForMembers("the port without TLS of " + m.Pod + " is closed once all members are linked with TLS"))
 	case s.closesPlain() && member.Plain():
 		if err := member.ClosePlain(ctx); err != nil {
 			return err
@@ -236,19 +238,6 @@ func (s *scope) linksSecured() bool {
 		}
 	}
 	return true
-}
-
-// expiry notes until when the certificate that members serve is valid.
-func (s *scope) expiry() {
-	leaf := s.tls.Pair.Leaf()
-	if leaf == nil {
-		return
-	}
-	s.expires, s.warnAt = leaf.NotAfter, certificate.WarnAt(leaf)
-	if s.now.After(s.expires) {
-		s.wait(plan.Wait{Reason: v1alpha1.ReasonCertificateExpired, Stuck: true, Message: fmt.Sprintf(
-			"the certificate expired at %s, and clients refuse it: renew it", s.expires.UTC().Format(time.RFC3339))})
-	}
 }
 
 // appCA is what applications are to trust; nil where they are to use no TLS. They are told
