@@ -188,6 +188,9 @@ images: ## build the images of the operator, Redis and Valkey, and print REFEREN
 	@$(IMAGES) build
 	@$(IMAGES) build operator --source $(CURDIR) --version v$(VERSION)
 
+images-arm64: ## cross-build the operator's image for arm64, which nothing here runs
+	@$(IMAGES) build operator --source $(CURDIR) --version v$(VERSION) --arch arm64
+
 ##@ The Operator Lifecycle Manager
 
 CATALOG_IMG := registry.seang.org/redis-operator-catalog:latest

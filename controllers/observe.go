@@ -20,8 +20,8 @@ import (
 	"seang.org/operator/internal/redis/plan"
 )
 
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch;patch;delete
 
 // observe gathers the facts and lets the planner decide.
 func (r *RedisClusterReconciler) observe(ctx context.Context, s *scope) error {

@@ -54,7 +54,7 @@ type RedisClusterReconciler struct {
 	memories *memories
 }
 
-// +kubebuilder:rbac:groups=cache.seang.org,resources=redisclusters,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cache.seang.org,resources=redisclusters,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=cache.seang.org,resources=redisclusters/status,verbs=update
 // +kubebuilder:rbac:groups=cache.seang.org,resources=redisclusters/finalizers,verbs=update
 

@@ -52,6 +52,8 @@ func newRootsCommand() *cobra.Command {
 type buildOptions struct {
 	// source of the operator, its version and, where it is built once, its commit.
 	source, version, commit string
+	// arch is the operator's architecture; empty is this machine's.
+	arch string
 	// programs is the directory with those of OLM.
 	programs string
 }
@@ -82,6 +84,7 @@ func newBuildCommand() *cobra.Command {
 	command.Flags().StringVar(&options.source, "source", "../..", "directory with the operator's main package; the default is right for go run -C test/images")
 	command.Flags().StringVar(&options.version, "version", "", "the operator's version, which is its image's tag")
 	command.Flags().StringVar(&options.commit, "made-from", "", "commit of the source, which is built once")
+	command.Flags().StringVar(&options.arch, "arch", "", "architecture of the operator, if not this machine's: arm64")
 	command.Flags().StringVar(&options.programs, "programs", "", "directory with the programs of OLM")
 	return command
 }
@@ -100,7 +103,7 @@ func (o buildOptions) complete(images []reference.Image) error {
 func (o buildOptions) build(ctx context.Context, store image.Store, wanted reference.Image) (image.Built, error) {
 	switch wanted {
 	case reference.Operator:
-		return store.Operator(ctx, o.source, o.version, o.commit)
+		return store.Operator(ctx, image.OperatorSource{Dir: o.source, Version: o.version, Commit: o.commit, Arch: o.arch})
 	case reference.OLM, reference.OPM:
 		return store.OLM(ctx, wanted, o.programs)
 	default:

@@ -141,3 +141,14 @@ func assemble(layer v1.Layer, config v1.Config) (v1.Image, error) {
 	}
 	return image, nil
 }
+
+// forArchitecture says of an image for which architecture its program is.
+func forArchitecture(image v1.Image, arch string) (v1.Image, error) {
+	file, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	file = file.DeepCopy()
+	file.Architecture = arch
+	return mutate.ConfigFile(image, file)
+}

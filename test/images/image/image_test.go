@@ -206,7 +206,7 @@ func TestOperatorImage(t *testing.T) {
 	}
 	var digests []v1.Hash
 	for range 2 {
-		built, err := Store{Dir: t.TempDir()}.Operator(t.Context(), source, "v0.0.1-test", "")
+		built, err := Store{Dir: t.TempDir()}.Operator(t.Context(), OperatorSource{Dir: source, Version: "v0.0.1-test"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,11 +15,22 @@ import (
 // catalogDir is where the catalog is in its image, as the label says.
 const catalogDir = "configs"
 
+// maxBundleSize bounds the layer of a bundle's image, in bytes: OLM keeps what it unpacks
+// in a ConfigMap.
+const maxBundleSize = 200_000
+
 // Bundle makes the image of a bundle: its files and labels, and nothing that runs.
 func (s Store) Bundle(name, dir string, labels map[string]string) (Built, error) {
 	layer, err := directoryLayer(dir, every)
 	if err != nil {
 		return Built{}, err
+	}
+	size, err := layer.Size()
+	if err != nil {
+		return Built{}, fmt.Errorf("measure bundle %s: %w", dir, err)
+	}
+	if size > maxBundleSize {
+		return Built{}, fmt.Errorf("the image of bundle %s has %d bytes, more than %d: leave out of bundle/ what OLM does not need", dir, size, maxBundleSize)
 	}
 	made, err := assemble(layer, v1.Config{Labels: labels})
 	if err != nil {
