@@ -57,14 +57,22 @@ type Applications struct {
 // Addresses are those where applications write and read.
 type Addresses struct{ Primary, Replicas string }
 
-// Services are the addresses that a RedisCluster tells applications.
+// Services are the addresses that a RedisCluster tells applications, once both answer:
+// kube-proxy follows a Service up to a second and a half later.
 func Services(ctx context.Context, api client.Reader, cluster client.ObjectKey) (Addresses, error) {
-	primary, err := ServiceTarget(ctx, api, cluster, naming.PrimaryService(cluster.Name))
-	if err != nil {
-		return Addresses{}, err
+	var at Addresses
+	for name, address := range map[string]*string{naming.PrimaryService(cluster.Name): &at.Primary, naming.ReplicasService(cluster.Name): &at.Replicas} {
+		target, err := ServiceTarget(ctx, api, cluster, name)
+		if err != nil {
+			return at, err
+		}
+		err = poll(ctx, name+" answers", func(ctx context.Context) error { _, err := Do(ctx, target, "PING"); return err })
+		if err != nil {
+			return at, err
+		}
+		*address = target.Address
 	}
-	replicas, err := ServiceTarget(ctx, api, cluster, naming.ReplicasService(cluster.Name))
-	return Addresses{Primary: primary.Address, Replicas: replicas.Address}, err
+	return at, nil
 }
 
 // Use starts applications of a RedisCluster, each with clients of its library as people
