@@ -146,7 +146,8 @@ var _ = Describe("TLS", Ordered, func() {
 	unharmed := func(ctx context.Context, do func()) {
 		GinkgoHelper()
 		target := c.binding(ctx)
-		o, fresh := oracle.Start(ctx, target, oracle.Options{Name: "unharmed", Plain: 2, Confirming: 2, Pace: 2 * time.Millisecond}), c.newcomers(ctx, target)
+		runs++
+		o, fresh := oracle.Start(ctx, target, oracle.Options{Name: fmt.Sprintf("oracle-%d", runs), Plain: 2, Confirming: 2, Pace: 2 * time.Millisecond}), c.newcomers(ctx, target)
 		do()
 		fresh.end()
 		report, err := o.Verify(ctx)
