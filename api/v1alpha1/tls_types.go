@@ -48,7 +48,7 @@ type TLSSpec struct {
 	// asks it for a certificate, and cert-manager renews it.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Issuer of cert-manager"
-	IssuerRef IssuerRef `json:"issuerRef,omitzero"` //nolint:kubeapilinter // One of its rules wants no pointer, another one.
+	IssuerRef IssuerRef `json:"issuerRef,omitzero"`
 
 	// clientAuth says whether clients show certificates of a CA in ca.crt. Unset, None.
 	// With Optional or Required the certificate must be for client authentication too,
