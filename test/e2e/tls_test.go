@@ -216,7 +216,8 @@ var _ = Describe("TLS", Ordered, func() {
 		c.await(ctx, inForceTimeout, "refused", func(now *v1alpha1.RedisCluster) bool {
 			return conditionIs(now, v1alpha1.ConditionSpecAccepted, metav1.ConditionFalse, v1alpha1.ReasonInvalidCertificate)
 		})
-		Expect(c.eventReasons(ctx)).To(ContainElement(v1alpha1.ReasonInvalidCertificate))
+		// It is sent after the status.
+		Eventually(func() []string { return c.eventReasons(ctx) }, "10s", "100ms").Should(ContainElement(v1alpha1.ReasonInvalidCertificate))
 		epoch := c.get(ctx).Status.Record.Epoch
 		killRedis(c.primaryPod(ctx))
 		c.awaitFailover(ctx, epoch)
