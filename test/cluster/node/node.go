@@ -157,6 +157,10 @@ func KubeletSpec(l layout.Layout, n layout.Node, client kubernetes.Interface) pr
 			"--cert-dir=" + filepath.Join(n.Dir(), "kubelet-pki"),
 		},
 		Files: map[string]string{config: kubeletConfig(l, n)},
+		// All kubelets of a machine have one socket for device plugins, whose path is
+		// fixed: each removes it and binds it anew, and of two that do so at the same
+		// moment one ends.
+		Retries: 3,
 		Ready: func(ctx context.Context) error {
 			object, err := client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 			if err != nil {

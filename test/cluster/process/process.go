@@ -39,6 +39,8 @@ type Spec struct {
 	// KeepChildren leaves the children of an earlier run alive at a start, as
 	// containerd needs it for the containers.
 	KeepChildren bool
+	// Retries is how often it is started again where it ends before it is ready.
+	Retries int
 	// Ready returns nil as soon as the program does its work.
 	Ready func(ctx context.Context) error
 }
@@ -112,16 +114,26 @@ func (g *Group) Ensure(ctx context.Context, spec Spec) error {
 		}
 		running = false
 	}
-	if !running {
-		if err := g.start(ctx, spec); err != nil {
-			return fmt.Errorf("start %s: %w", spec.Name, err)
+	for try := 0; ; try++ {
+		if !running {
+			if err := g.start(ctx, spec); err != nil {
+				return fmt.Errorf("start %s: %w", spec.Name, err)
+			}
 		}
+		err := g.await(ctx, spec)
+		if errors.Is(err, errEnded) && try < spec.Retries {
+			running = false
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s is not ready: %w%s", spec.Name, err, g.tail(spec.Name))
+		}
+		return nil
 	}
-	if err := g.await(ctx, spec); err != nil {
-		return fmt.Errorf("%s is not ready: %w%s", spec.Name, err, g.tail(spec.Name))
-	}
-	return nil
 }
+
+// errEnded: a program ended before it was ready.
+var errEnded = errors.New("it has ended")
 
 func (g *Group) start(ctx context.Context, spec Spec) error {
 	if !spec.KeepChildren {
@@ -217,7 +229,7 @@ func (g *Group) await(ctx context.Context, spec Spec) error {
 			return nil
 		}
 		if _, running := g.running(spec.Name); !running {
-			return fmt.Errorf("it has ended: %w", err)
+			return fmt.Errorf("%w: %w", errEnded, err)
 		}
 		if waitErr := pause(ctx, 100*time.Millisecond); waitErr != nil {
 			return fmt.Errorf("%w: %w", waitErr, err)
