@@ -104,8 +104,9 @@ test-unit: ## tests that need nothing but Go
 test-simulation: ## the planner in 20,000 schedules of failures, and with each rule switched off
 	@$(call each,.,$(GOTEST) ./internal/testkit/simulation)
 
+# What needs an API server too is for test-api.
 test-redis: ## tests against real Redis and Valkey servers
-	@export REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(call each,.,$(GOTEST) $$($(call using,redisserver)))
+	@export REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(call each,.,$(GOTEST) $$(comm -23 <($(call using,redisserver)) <($(call using,apiserver))))
 
 test-api: bin/cluster ## tests against a real API server, some with real Redis servers
 	@export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); $(call each,.,$(GOTEST) $$($(call using,apiserver)))
@@ -117,10 +118,17 @@ test-cert-manager: bin/cluster ## certificates of cert-manager's own controllers
 test-cluster: ## tests of the embedded Kubernetes and of the images
 	@$(call each,test/cluster test/images,$(GOTEST) ./...)
 
+# Those that wait for minutes are for test-e2e-all and chaos.
+e2e-story = $(if $(KUBECONFIG),,trap '$(CLUSTER) down' EXIT;) $(MAKE) deploy CLUSTER_NAME=$(CLUSTER_NAME); \
+	$(call each,.,$(GOTEST) -count 1 $(if $(in-cluster),-exec '$(in-cluster)') ./test/e2e -args -ginkgo.label-filter '$(1)')
+
 test-e2e: CLUSTER_NAME := e2e
 test-e2e: bin/cluster ## tests of the operator on a real Kubernetes, removed afterwards
-	@$(if $(KUBECONFIG),,trap '$(CLUSTER) down' EXIT;) $(MAKE) deploy CLUSTER_NAME=$(CLUSTER_NAME); \
-	$(call each,.,$(GOTEST) -count 1 $(if $(in-cluster),-exec '$(in-cluster)') ./test/e2e/...)
+	@$(call e2e-story,!long)
+
+test-e2e-all: CLUSTER_NAME := e2e
+test-e2e-all: bin/cluster ## all of them: with passwords, TLS, and that each permission is used
+	@$(call e2e-story,)
 
 # Of OLM's tests those that fit into the budget; the rest is for test-olm-all.
 olm-story = trap '$(CLUSTER) down' EXIT; $(MAKE) olm-up olm-releases CLUSTER_NAME=$(CLUSTER_NAME); \

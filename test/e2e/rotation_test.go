@@ -21,7 +21,7 @@ const (
 	rotationOverlap = 5
 )
 
-var _ = Describe("The passwords of a RedisCluster", Ordered, func() {
+var _ = Describe("The passwords of a RedisCluster", Label("long"), Ordered, func() {
 	var (
 		c    rediscluster
 		used *oracle.Applications

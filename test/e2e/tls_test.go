@@ -121,7 +121,7 @@ func (n *newcomers) end() {
 	Expect(n.failed).To(BeEmpty())
 }
 
-var _ = Describe("TLS", Ordered, func() {
+var _ = Describe("TLS", Label("long"), Ordered, func() {
 	var (
 		c             rediscluster
 		first, second *authority.Authority
