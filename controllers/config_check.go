@@ -166,7 +166,8 @@ func (s *scope) hold(does string) {
 	s.wait(plan.Wait{Reason: v1alpha1.ReasonConfiguring, Message: fmt.Sprintf("a server without data, in the pod %s, %s", naming.ConfigCheck(s.cluster.Name), does)})
 }
 
-// +kubebuilder:rbac:groups="",resources=pods,verbs=create
+// The applier reads an object that its cache lacks past it.
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;create
 
 // endCheck deletes the pod, if there is one.
 func (r *RedisClusterReconciler) endCheck(ctx context.Context, pod *corev1.Pod) error {
