@@ -82,10 +82,16 @@ func (s *scope) addsVolumes(members []plan.Member) bool {
 
 // onVolume says that the pod keeps its data on a volume that outlives it.
 func onVolume(pod *corev1.Pod) bool {
-	for _, volume := range pod.Spec.Volumes {
-		if volume.Name == naming.VolumeData {
-			return volume.PersistentVolumeClaim != nil
+	volume := volumeOf(&pod.Spec, naming.VolumeData)
+	return volume != nil && volume.PersistentVolumeClaim != nil
+}
+
+// volumeOf is the volume of a pod with the name; nil if there is none.
+func volumeOf(pod *corev1.PodSpec, name string) *corev1.Volume {
+	for i := range pod.Volumes {
+		if pod.Volumes[i].Name == name {
+			return &pod.Volumes[i]
 		}
 	}
-	return false
+	return nil
 }

@@ -63,8 +63,8 @@ func (s *scope) startedOtherwise(pod *corev1.Pod) bool {
 // differ says that a directive has another value in force than the wanted one. What
 // the server does not know is not compared: a real one has accepted it.
 func differ(wanted, inForce map[string]string) bool {
-	for name, value := range wanted {
-		if now, known := inForce[name]; known && !conf.SameValue(now, value) {
+	for name := range difference(wanted, inForce) {
+		if _, known := inForce[name]; known {
 			return true
 		}
 	}
@@ -174,13 +174,22 @@ func (r *RedisClusterReconciler) setConfig(ctx context.Context, s *scope, m *pla
 func (s *scope) target(memory *podMemory, wanted, defaults map[string]string) map[string]string {
 	target := conf.Live(wanted)
 	for _, earlier := range []map[string]string{conf.Live(memory.config), conf.Live(s.rendered)} {
-		for name := range earlier {
-			if _, still := wanted[name]; !still {
-				target[name] = memory.before(name, defaults)
-			}
+		for _, name := range dropped(earlier, wanted) {
+			target[name] = memory.before(name, defaults)
 		}
 	}
 	return target
+}
+
+// dropped are the directives of earlier that are wanted no more, sorted.
+func dropped(earlier, wanted map[string]string) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(earlier)) {
+		if _, still := wanted[name]; !still {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // remember keeps the value that each directive had before it was first set: a process

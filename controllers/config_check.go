@@ -89,25 +89,13 @@ func (s *scope) mustCheck(directives map[string]string, removed []string) bool {
 // removed are the directives that pods start with, and that the spec has no more, nor
 // redis.conf without the user's.
 func (s *scope) removed(directives map[string]string) []string {
-	var names []string
-	wanted := conf.WithDefaults(directives)
-	for name := range conf.Live(s.rendered) {
-		if _, still := wanted[name]; !still {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
+	return dropped(conf.Live(s.rendered), conf.WithDefaults(directives))
 }
 
 // imageChanges says that the pods are to get another image.
 func (s *scope) imageChanges() bool {
-	for _, container := range s.statefulSet.Spec.Template.Spec.Containers {
-		if container.Name == naming.ContainerRedis {
-			return container.Image != s.image()
-		}
-	}
-	return false
+	container := redisContainer(&s.statefulSet.Spec.Template.Spec)
+	return container != nil && container.Image != s.image()
 }
 
 // runCheck makes the pod, or reads what it found. While it goes on the pass is held.

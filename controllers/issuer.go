@@ -26,8 +26,10 @@ const issueInterval = 2 * time.Second
 
 // issuance is what is known of the Certificate that cert-manager was asked for.
 type issuance struct {
-	at      time.Time
-	problem *plan.Wait // nil where it is issued
+	at time.Time
+	// generation of the RedisCluster that it was asked for.
+	generation int64
+	problem    *plan.Wait // nil where it is issued
 }
 
 // +kubebuilder:rbac:groups=cert-manager.io,resources=certificates,verbs=get;create;patch;delete
@@ -54,12 +56,12 @@ func (r *RedisClusterReconciler) askIssuer(ctx context.Context, s *scope, spec *
 	if known.problem == nil {
 		ttl = secretTTL
 	}
-	if known.at.IsZero() || s.now.Sub(known.at) >= ttl || s.memory.issuedFor != s.cluster.Generation {
+	if known.at.IsZero() || s.now.Sub(known.at) >= ttl || known.generation != s.cluster.Generation {
 		problem, err := r.applyCertificate(ctx, s, spec)
 		if err != nil {
 			return err
 		}
-		*known, s.memory.issuedFor = issuance{at: s.now, problem: problem}, s.cluster.Generation
+		*known = issuance{at: s.now, generation: s.cluster.Generation, problem: problem}
 	}
 	switch {
 	case known.problem == nil:

@@ -50,9 +50,8 @@ type memory struct {
 	withoutTLS bool
 	// deployed is the hash of what every member was seen to have.
 	deployed string
-	// issued is what cert-manager said last, of the spec of the generation issuedFor.
-	issued    issuance
-	issuedFor int64
+	// issued is what cert-manager said last.
+	issued issuance
 	// withdrawn says that cert-manager is asked for nothing.
 	withdrawn bool
 	// syncing says that replicas were copying in the last pass.

@@ -67,10 +67,8 @@ func (s *scope) keepMemory() {
 	if s.statefulSet == nil {
 		return
 	}
-	for _, container := range s.statefulSet.Spec.Template.Spec.Containers {
-		if container.Name == naming.ContainerRedis {
-			s.limit = container.Resources.Limits.Memory().Value()
-		}
+	if container := redisContainer(&s.statefulSet.Spec.Template.Spec); container != nil {
+		s.limit = container.Resources.Limits.Memory().Value()
 	}
 }
 
@@ -106,10 +104,8 @@ func (r *RedisClusterReconciler) setMemory(ctx context.Context, s *scope, m *pla
 
 // memoryLimits are what the pod's Redis container asks for and what it has.
 func memoryLimits(pod *corev1.Pod) (asked, actual int64) {
-	for _, container := range pod.Spec.Containers {
-		if container.Name == naming.ContainerRedis {
-			asked = container.Resources.Limits.Memory().Value()
-		}
+	if container := redisContainer(&pod.Spec); container != nil {
+		asked = container.Resources.Limits.Memory().Value()
 	}
 	actual = asked
 	for _, container := range pod.Status.ContainerStatuses {

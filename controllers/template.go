@@ -123,13 +123,21 @@ func (s *scope) image() string {
 		return s.cluster.Spec.Image
 	}
 	if s.statefulSet != nil && templateOf(s.statefulSet.Spec.Template.Annotations)["image"] == partHash("") {
-		for _, container := range s.statefulSet.Spec.Template.Spec.Containers {
-			if container.Name == naming.ContainerRedis {
-				return container.Image
-			}
+		if container := redisContainer(&s.statefulSet.Spec.Template.Spec); container != nil {
+			return container.Image
 		}
 	}
 	return s.defaultImage
+}
+
+// redisContainer is the container of a pod that Redis runs in; nil if there is none.
+func redisContainer(pod *corev1.PodSpec) *corev1.Container {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == naming.ContainerRedis {
+			return &pod.Containers[i]
+		}
+	}
+	return nil
 }
 
 // Storage by default: room for the append-only file, its rewrite and a

@@ -30,12 +30,7 @@ const (
 
 // mountsCertificate says that a pod serves TLS.
 func mountsCertificate(pod *corev1.PodSpec) bool {
-	for _, volume := range pod.Volumes {
-		if volume.Name == naming.VolumeTLS {
-			return true
-		}
-	}
-	return false
+	return volumeOf(pod, naming.VolumeTLS) != nil
 }
 
 // mountsTLS says that pods are to serve TLS. They end to do so once the port without it

@@ -10,19 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/oracle"
 )
 
-// Users of the RedisCluster whose passwords are replaced: one is generated, the other in
-// a Secret that a person changes.
 const (
-	generatedUser = "generated"
-	givenUser     = "given"
-	givenSecret   = "given-password"
-	// rotationOverlap in seconds is longer than an application uses what it has read.
-	rotationOverlap = 5
 	// applicationPace makes four applications that read and write do 1,000 commands a
 	// second.
 	applicationPace = 8 * time.Millisecond
@@ -39,7 +31,7 @@ func rotation(ctx context.Context, s *suite, n int) ([]result, error) {
 	var programs []oracle.Application
 	for _, library := range []string{"go-redis", "rueidis"} {
 		programs = append(programs,
-			oracle.Application{Library: library, User: generatedUser, Pace: applicationPace},
+			oracle.Application{Library: library, User: oracle.GeneratedUser, Pace: applicationPace},
 			oracle.Application{Library: library, User: naming.UserDefault, Pace: applicationPace})
 	}
 	before, err := c.fullSyncs(ctx)
@@ -55,8 +47,8 @@ func rotation(ctx context.Context, s *suite, n int) ([]result, error) {
 		return nil, err
 	}
 	began := s.clock.Now()
-	_, err = c.rotations(ctx, n, oracle.Credential{User: naming.UserDefault}, oracle.Credential{User: generatedUser},
-		oracle.Credential{User: givenUser, Secret: givenSecret}, oracle.Credential{User: naming.UserOperator}, oracle.Credential{User: naming.UserReplication})
+	_, err = c.rotations(ctx, n, oracle.Credential{User: naming.UserDefault}, oracle.Credential{User: oracle.GeneratedUser},
+		oracle.Credential{User: oracle.GivenUser, Secret: oracle.GivenSecret}, oracle.Credential{User: naming.UserOperator}, oracle.Credential{User: naming.UserReplication})
 	commands, failed := 0, 0
 	for _, usage := range used.Stop() {
 		commands, failed = commands+usage.Commands, failed+usage.Failed
@@ -85,7 +77,7 @@ func rotationTime(ctx context.Context, s *suite, n int) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	times, err := c.rotations(ctx, n, oracle.Credential{User: givenUser, Secret: givenSecret})
+	times, err := c.rotations(ctx, n, oracle.Credential{User: oracle.GivenUser, Secret: oracle.GivenSecret})
 	if err != nil {
 		return nil, err
 	}
@@ -95,10 +87,10 @@ func rotationTime(ctx context.Context, s *suite, n int) ([]result, error) {
 
 // newRotating makes a cluster with the users.
 func (s *suite) newRotating(ctx context.Context) (*subject, error) {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: givenSecret},
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: oracle.GivenSecret},
 		StringData: map[string]string{naming.KeyPassword: "the-first-password-that-is-given"}}
 	if err := s.api.Create(ctx, secret); err != nil {
-		return nil, fmt.Errorf("create Secret %s: %w", givenSecret, err)
+		return nil, fmt.Errorf("create Secret %s: %w", oracle.GivenSecret, err)
 	}
 	c, err := s.newSubject(ctx, false)
 	if err != nil {
@@ -109,10 +101,7 @@ func (s *suite) newRotating(ctx context.Context) (*subject, error) {
 		return nil, fmt.Errorf("read RedisCluster %s: %w", c.key, err)
 	}
 	before := cluster.DeepCopy()
-	cluster.Spec.Auth = &v1alpha1.AuthSpec{OverlapSeconds: new(int32(rotationOverlap)), Users: []v1alpha1.UserSpec{
-		{Name: generatedUser, Rules: "~app:* +@read +@write +@connection"},
-		{Name: givenUser, Rules: "~app:* +@all", SecretName: givenSecret},
-	}}
+	cluster.Spec.Auth = oracle.RotatingAuth()
 	if err := s.api.Patch(ctx, cluster, client.MergeFrom(before)); err != nil {
 		return nil, fmt.Errorf("give RedisCluster %s users: %w", c.key, err)
 	}
@@ -120,7 +109,7 @@ func (s *suite) newRotating(ctx context.Context) (*subject, error) {
 }
 
 func (c *subject) removeRotating(ctx context.Context) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: givenSecret}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: oracle.GivenSecret}}
 	return errors.Join(c.remove(ctx), c.api.Delete(ctx, secret))
 }
 

@@ -74,19 +74,13 @@ type badChange struct {
 }
 
 var _ = Describe("A bad change of a running RedisCluster", Ordered, ContinueOnFailure, func() {
-	var c rediscluster
-
-	BeforeAll(func(ctx SpecContext) {
-		c = create(ctx, namespace, "spoilt", spec(1))
-		c.awaitReady(ctx, startTimeout)
-	}, NodeTimeout(specTimeout))
-	AfterAll(func(ctx SpecContext) { c.delete(ctx) }, NodeTimeout(specTimeout))
+	c := ofItsOwn("spoilt", spec(1))
 
 	DescribeTable("is reported, touches nothing that runs, and is mended at once", func(ctx SpecContext, bad badChange) {
 		containers := c.containers(ctx)
 		good := c.get(ctx).Spec
 		if bad.prepare != nil {
-			bad.prepare(ctx, c)
+			bad.prepare(ctx, *c)
 		}
 		c.change(ctx, func(r *v1alpha1.RedisCluster) { bad.spoil(&r.Spec) })
 		now := c.awaitReason(ctx, noticeTimeout, bad.reason)
@@ -99,7 +93,7 @@ var _ = Describe("A bad change of a running RedisCluster", Ordered, ContinueOnFa
 
 		began := time.Now()
 		if bad.mend != nil {
-			bad.mend(ctx, c)
+			bad.mend(ctx, *c)
 		} else {
 			c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec = good })
 		}

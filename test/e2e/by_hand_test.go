@@ -18,13 +18,7 @@ import (
 )
 
 var _ = Describe("A RedisCluster that a person commands by hand", Ordered, func() {
-	var c rediscluster
-
-	BeforeAll(func(ctx SpecContext) {
-		c = create(ctx, namespace, "by-hand", persistentSpec())
-		c.awaitReady(ctx, startTimeout)
-	}, NodeTimeout(specTimeout))
-	AfterAll(func(ctx SpecContext) { c.delete(ctx) }, NodeTimeout(specTimeout))
+	c := ofItsOwn("by-hand", persistentSpec())
 
 	replica := func(ctx context.Context) *corev1.Pod {
 		GinkgoHelper()

@@ -46,6 +46,18 @@ func create(ctx context.Context, in, name string, spec v1alpha1.RedisClusterSpec
 	return rediscluster{key: client.ObjectKeyFromObject(object)}
 }
 
+// ofItsOwn gives the specs of a container a RedisCluster: it is Ready before the first,
+// and gone after the last.
+func ofItsOwn(name string, spec v1alpha1.RedisClusterSpec) *rediscluster {
+	c := &rediscluster{}
+	BeforeAll(func(ctx SpecContext) {
+		*c = create(ctx, namespace, name, spec)
+		c.awaitReady(ctx, startTimeout)
+	}, NodeTimeout(specTimeout))
+	AfterAll(func(ctx SpecContext) { c.delete(ctx) }, NodeTimeout(specTimeout))
+	return c
+}
+
 func (c rediscluster) reference() *v1alpha1.RedisCluster {
 	return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: c.key.Namespace, Name: c.key.Name}}
 }

@@ -22,13 +22,7 @@ const damage = `for file in /data/dump.rdb /data/appendonlydir/*.rdb /data/appen
 done`
 
 var _ = Describe("Where the files, the disk or the platform of a RedisCluster fail", Ordered, func() {
-	var c rediscluster
-
-	BeforeAll(func(ctx SpecContext) {
-		c = create(ctx, namespace, "faults", persistentSpec())
-		c.awaitReady(ctx, startTimeout)
-	}, NodeTimeout(specTimeout))
-	AfterAll(func(ctx SpecContext) { c.delete(ctx) }, NodeTimeout(specTimeout))
+	c := ofItsOwn("faults", persistentSpec())
 
 	in := func(ctx context.Context, pod *corev1.Pod, script string) string {
 		GinkgoHelper()

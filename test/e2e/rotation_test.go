@@ -13,14 +13,6 @@ import (
 	"seang.org/operator/test/e2e/oracle"
 )
 
-const (
-	generatedUser = "generated"
-	givenUser     = "given"
-	givenSecret   = "given-password"
-	// overlap of passwords in seconds: longer than an application uses what it has read.
-	rotationOverlap = 5
-)
-
 var _ = Describe("The passwords of a RedisCluster", Label("long"), Ordered, func() {
 	var (
 		c    rediscluster
@@ -30,17 +22,14 @@ var _ = Describe("The passwords of a RedisCluster", Label("long"), Ordered, func
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		Expect(api.Create(ctx, secretOf(namespace, givenSecret, goodPassword))).To(Succeed())
+		Expect(api.Create(ctx, secretOf(namespace, oracle.GivenSecret, goodPassword))).To(Succeed())
 		s := spec(2)
-		s.Auth = &v1alpha1.AuthSpec{OverlapSeconds: new(int32(rotationOverlap)), Users: []v1alpha1.UserSpec{
-			{Name: generatedUser, Rules: "~app:* +@read +@write +@connection"},
-			{Name: givenUser, Rules: "~app:* +@all", SecretName: givenSecret},
-		}}
+		s.Auth = oracle.RotatingAuth()
 		c = create(ctx, namespace, "rotating", s)
 		c.awaitReady(ctx, startTimeout)
 		var programs []oracle.Application
 		for _, library := range []string{"go-redis", "rueidis"} {
-			for _, user := range []string{naming.UserDefault, generatedUser, givenUser} {
+			for _, user := range []string{naming.UserDefault, oracle.GeneratedUser, oracle.GivenUser} {
 				programs = append(programs, oracle.Application{Library: library, User: user, Pace: 12 * time.Millisecond})
 			}
 		}
@@ -62,8 +51,8 @@ var _ = Describe("The passwords of a RedisCluster", Label("long"), Ordered, func
 		c.awaitReady(ctx, recoveryTimeout)
 	},
 		Entry("of the default user", SpecTimeout(specTimeout), oracle.Credential{User: naming.UserDefault}),
-		Entry("of a user whose password is generated", SpecTimeout(specTimeout), oracle.Credential{User: generatedUser}),
-		Entry("of a user whose password is in a Secret of the user's own", SpecTimeout(specTimeout), oracle.Credential{User: givenUser, Secret: givenSecret}),
+		Entry("of a user whose password is generated", SpecTimeout(specTimeout), oracle.Credential{User: oracle.GeneratedUser}),
+		Entry("of a user whose password is in a Secret of the user's own", SpecTimeout(specTimeout), oracle.Credential{User: oracle.GivenUser, Secret: oracle.GivenSecret}),
 		Entry("of the operator", SpecTimeout(specTimeout), oracle.Credential{User: naming.UserOperator}),
 		Entry("of the replication", SpecTimeout(specTimeout), oracle.Credential{User: naming.UserReplication}),
 	)
@@ -81,7 +70,7 @@ var _ = Describe("The passwords of a RedisCluster", Label("long"), Ordered, func
 	}, SpecTimeout(specTimeout))
 
 	It("let a user go whose rules are removed", func(ctx SpecContext) {
-		conn, err := oracle.Dial(ctx, userAt(ctx, c, generatedUser))
+		conn, err := oracle.Dial(ctx, userAt(ctx, c, oracle.GeneratedUser))
 		Expect(err).NotTo(HaveOccurred())
 		defer conn.Close()
 		c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec.Auth.Users = r.Spec.Auth.Users[1:] })

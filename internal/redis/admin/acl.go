@@ -36,7 +36,7 @@ func (m *Member) SetUsers(ctx context.Context, users, have []conf.User) error {
 	for _, user := range users {
 		commands = append(commands, append([]string{"ACL", "SETUSER", user.Name, "reset"}, user.Modifiers()...))
 	}
-	if err := m.transaction(ctx, commands); err != nil {
+	if err := m.users(ctx, commands); err != nil {
 		return err
 	}
 	wanted := byName(users)
@@ -83,7 +83,7 @@ func (m *Member) compare(wanted, have map[string]conf.User) error {
 // TryRules has the process read the rules for a user that nobody can log in as, and
 // that is gone in the same transaction. A refusal says which rule is wrong.
 func (m *Member) TryRules(ctx context.Context, rules string) error {
-	err := m.transaction(ctx, [][]string{
+	err := m.users(ctx, [][]string{
 		append([]string{"ACL", "SETUSER", probeUser, "reset"}, strings.Fields(rules)...),
 		{"ACL", "DELUSER", probeUser},
 	})
@@ -99,23 +99,11 @@ type userError struct{ user, reply string }
 
 func (e *userError) Error() string { return "it refuses the rules of the user " + e.user }
 
-// transaction does commands about users, all or, where one does not reach the process,
-// none.
-func (m *Member) transaction(ctx context.Context, commands [][]string) error {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	all := []rueidis.Completed{m.client.B().Multi().Build()}
-	for _, words := range commands {
-		all = append(all, m.client.B().Arbitrary(words...).Build())
-	}
-	all = append(all, m.client.B().Exec().Build())
-	replies := m.client.DoMulti(ctx, all...)
-	results, err := replies[len(replies)-1].ToArray()
+// users does commands about users in one transaction.
+func (m *Member) users(ctx context.Context, commands [][]string) error {
+	results, err := m.transaction(ctx, commands)
 	if err != nil {
-		return classify(m.address, err)
-	}
-	if len(results) != len(commands) {
-		return fmt.Errorf("redis at %s %w: EXEC gave %d results, want %d", m.address, ErrReplied, len(results), len(commands))
+		return err
 	}
 	for i, result := range results {
 		if err := result.Error(); err != nil {

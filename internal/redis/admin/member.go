@@ -63,15 +63,12 @@ func dial(ctx context.Context, target Target, pool *Pool, patience time.Duration
 	}
 	login, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	secured, leaf, err := secure(login, conn, target)
+	secured, leaf, err := pool.secure(login, conn, target)
 	if err != nil {
 		if ctx.Err() == nil && login.Err() != nil {
 			return nil, fmt.Errorf("redis at %s %w", target.Address, ErrHangs)
 		}
 		return nil, err
-	}
-	if pool.Over != nil {
-		secured = pool.Over(secured)
 	}
 	m, err := logIn(login, target, pool, secured)
 	if m != nil {
@@ -335,21 +332,9 @@ func (m *Member) Detach(ctx context.Context) error {
 // Told to follow its successor at once, it could copy that one before the successor
 // has all, and with less than it has now.
 func (m *Member) DemoteAndRead(ctx context.Context) (redis.Info, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
-	defer cancel()
-	b := m.client.B
-	replies := m.client.DoMulti(ctx,
-		b().Multi().Build(),
-		b().Arbitrary("REPLICAOF", nowhereHost, nowherePort).Build(),
-		b().Info().Section("replication").Build(),
-		b().Exec().Build(),
-	)
-	results, err := replies[len(replies)-1].ToArray()
+	results, err := m.transaction(ctx, [][]string{{"REPLICAOF", nowhereHost, nowherePort}, {"INFO", "replication"}})
 	if err != nil {
-		return redis.Info{}, classify(m.address, err)
-	}
-	if len(results) != 2 {
-		return redis.Info{}, fmt.Errorf("redis at %s %w: EXEC gave %d results, want 2", m.address, ErrReplied, len(results))
+		return redis.Info{}, err
 	}
 	if err := results[0].Error(); err != nil {
 		return redis.Info{}, classify(m.address, err)

@@ -22,17 +22,21 @@ const (
 )
 
 // secure proves who the process at the other end of a new connection is, and returns the
-// certificate by which it did. Without TLS it returns the connection as it is.
-func secure(ctx context.Context, conn net.Conn, target Target) (net.Conn, *x509.Certificate, error) {
-	if target.TLS == nil {
-		return conn, nil, nil
+// certificate by which it did. Without TLS there is none.
+func (p *Pool) secure(ctx context.Context, conn net.Conn, target Target) (net.Conn, *x509.Certificate, error) {
+	var leaf *x509.Certificate
+	if target.TLS != nil {
+		secured := tls.Client(conn, target.TLS)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, nil, classify(target.Address, err)
+		}
+		conn, leaf = secured, secured.ConnectionState().PeerCertificates[0]
 	}
-	secured := tls.Client(conn, target.TLS)
-	if err := secured.HandshakeContext(ctx); err != nil {
-		_ = conn.Close()
-		return nil, nil, classify(target.Address, err)
+	if p.Over != nil {
+		conn = p.Over(conn)
 	}
-	return secured, secured.ConnectionState().PeerCertificates[0], nil
+	return conn, leaf, nil
 }
 
 // Handshake opens another connection to the target, to see the certificate that it shows
@@ -53,11 +57,7 @@ func (p *Pool) secured(ctx context.Context, target Target) (net.Conn, *x509.Cert
 	if err != nil {
 		return nil, nil, classify(target.Address, err)
 	}
-	conn, leaf, err := secure(ctx, conn, target)
-	if err == nil && p.Over != nil {
-		conn = p.Over(conn)
-	}
-	return conn, leaf, err
+	return p.secure(ctx, conn, target)
 }
 
 // Certificate is what the process showed when the connection was made.

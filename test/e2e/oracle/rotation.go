@@ -20,6 +20,25 @@ import (
 	"seang.org/operator/internal/redis/admin"
 )
 
+// Users of a RedisCluster whose passwords are replaced: the password of one is generated,
+// that of the other is in a Secret that a person changes.
+const (
+	GeneratedUser = "generated"
+	GivenUser     = "given"
+	GivenSecret   = "given-password"
+)
+
+// rotationOverlap in seconds is longer than an application uses what it has read.
+const rotationOverlap = 5
+
+// RotatingAuth is the part of a spec with these users.
+func RotatingAuth() *v1alpha1.AuthSpec {
+	return &v1alpha1.AuthSpec{OverlapSeconds: new(int32(rotationOverlap)), Users: []v1alpha1.UserSpec{
+		{Name: GeneratedUser, Rules: "~app:* +@read +@write +@connection"},
+		{Name: GivenUser, Rules: "~app:* +@all", SecretName: GivenSecret},
+	}}
+}
+
 // rotationInterval is how often it is tried whether a password works.
 const rotationInterval = 50 * time.Millisecond
 
