@@ -108,6 +108,7 @@ func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *sc
 func (s *scope) input() resources.Input {
 	return resources.Input{
 		Cluster:     s.cluster,
+		AnyUser:     s.anyUser,
 		TLS:         s.mountsTLS(),
 		Ports:       s.ports(),
 		CA:          s.appCA(),

@@ -2,13 +2,16 @@ package controllers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -109,13 +112,33 @@ func (s *scope) wrote(cluster *v1alpha1.RedisCluster) {
 func (r *RedisClusterReconciler) pointService(ctx context.Context, s *scope, pod string) error {
 	in := s.input()
 	in.Primary = pod
-	if _, err := s.apply.Apply(ctx, resources.PrimaryService(in), &corev1.Service{}); err != nil {
+	wanted := resources.PrimaryService(in)
+	_, err := s.apply.Apply(ctx, wanted, &corev1.Service{})
+	version := s.apply.Written["Service "+s.cluster.Namespace+"/"+*wanted.GetName()].ResourceVersion
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		// The way in which the user wants it exposed must not keep it from its primary.
+		version, err = r.selectPrimary(ctx, wanted)
+	}
+	if err != nil {
 		return err
 	}
 	s.facts.Service = pod
-	s.memory.service = pod
-	s.memory.serviceVersion = s.apply.Written["Service "+s.cluster.Namespace+"/"+naming.PrimaryService(s.cluster.Name)].ResourceVersion
+	s.memory.service, s.memory.serviceVersion = pod, version
 	return nil
+}
+
+// selectPrimary writes the selector of a Service of ours, and leaves the rest of it as it
+// is. It returns the version that has it.
+func (r *RedisClusterReconciler) selectPrimary(ctx context.Context, wanted *corev1ac.ServiceApplyConfiguration) (string, error) {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"selector": wanted.Spec.Selector}})
+	if err != nil {
+		return "", err
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: *wanted.GetNamespace(), Name: *wanted.GetName()}}
+	if err := r.Patch(ctx, service, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(naming.FieldOwner)); err != nil {
+		return "", fmt.Errorf("move the selector of Service %s: %w", client.ObjectKeyFromObject(service), err)
+	}
+	return service.ResourceVersion, nil
 }
 
 // label sets the role label of a pod, unless the pod was replaced.

@@ -64,10 +64,25 @@ var fields = map[string]field{
 	"resources.cpu.request": {first: `"200m"`, second: `"50m"`},
 	"resources.cpu.limit":   {first: `"2"`, second: `"1500m"`},
 
-	"service.primary.type":         {first: `"NodePort"`, second: `"LoadBalancer"`},
-	"service.primary.annotations":  {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
-	"service.replicas.type":        {first: `"LoadBalancer"`, second: `"NodePort"`},
-	"service.replicas.annotations": {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
+	"imagePullSecrets": {first: `[{"name": "registry-one"}, {"name": "registry-two"}]`, second: `[{"name": "registry-two"}]`},
+
+	"service.primary.type":                     {first: `"NodePort"`, second: `"LoadBalancer"`},
+	"service.primary.annotations":              {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
+	"service.primary.ipFamilyPolicy":           {first: `"PreferDualStack"`, second: `"SingleStack"`},
+	"service.primary.ipFamilies":               {base: `{"service": {"primary": {"ipFamilyPolicy": "PreferDualStack"}}}`, first: `["IPv4"]`, second: `["IPv4", "IPv6"]`},
+	"service.primary.externalTrafficPolicy":    {base: `{"service": {"primary": {"type": "NodePort"}}}`, first: `"Local"`, second: `"Cluster"`},
+	"service.primary.loadBalancerSourceRanges": {base: `{"service": {"primary": {"type": "LoadBalancer"}}}`, first: `["192.0.2.0/24", "198.51.100.0/24"]`, second: `["192.0.2.0/24"]`},
+
+	"service.replicas.type":                     {first: `"LoadBalancer"`, second: `"NodePort"`},
+	"service.replicas.annotations":              {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
+	"service.replicas.ipFamilyPolicy":           {first: `"PreferDualStack"`, second: `"SingleStack"`},
+	"service.replicas.ipFamilies":               {base: `{"service": {"replicas": {"ipFamilyPolicy": "PreferDualStack"}}}`, first: `["IPv4"]`, second: `["IPv4", "IPv6"]`},
+	"service.replicas.externalTrafficPolicy":    {base: `{"service": {"replicas": {"type": "NodePort"}}}`, first: `"Local"`, second: `"Cluster"`},
+	"service.replicas.loadBalancerSourceRanges": {base: `{"service": {"replicas": {"type": "LoadBalancer"}}}`, first: `["192.0.2.0/24", "198.51.100.0/24"]`, second: `["192.0.2.0/24"]`},
+
+	"networkPolicy.mode": {first: `"None"`, second: `"Managed"`},
+	"networkPolicy.clients": {first: `[{"namespaceSelector": {"matchLabels": {"team": "shop"}}}, {"ipBlock": {"cidr": "192.0.2.0/24", "except": ["192.0.2.1/32"]}}]`,
+		second: `[{"podSelector": {}}]`},
 
 	"podMetadata.labels":      {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
 	"podMetadata.annotations": {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},

@@ -46,6 +46,11 @@ type RedisClusterReconciler struct {
 	Clock clock.PassiveClock
 	// DefaultImage is used where spec.image is not set.
 	DefaultImage string
+	// Namespace is that of the operator's own pods; empty if it runs in none, and then
+	// keeps no NetworkPolicy, since that would shut it out.
+	Namespace string
+	// AnyUser leaves it to Kubernetes which user the pods run as.
+	AnyUser bool
 	// Leads confirms live that no other process can act for some time; nil if there
 	// is no other.
 	Leads func(ctx context.Context, left time.Duration) error
@@ -94,6 +99,7 @@ func (r *RedisClusterReconciler) pass(ctx context.Context, s *scope) error {
 		r.reconcileConfig,
 		r.reconcileConfigMap,
 		r.reconcileServices,
+		r.reconcileNetworkPolicy,
 		r.reconcileStatefulSet,
 		r.reconcileNoCertificate,
 		r.reconcileBroken,

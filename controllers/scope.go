@@ -31,6 +31,7 @@ type scope struct {
 	now     time.Time
 
 	defaultImage string
+	anyUser      bool
 	// template is what the pods are to be made from.
 	template map[string]string
 	// firstRecord is the record that the pass began with.
@@ -74,6 +75,8 @@ type scope struct {
 	// configChanged says that pods which start from now on get another configuration.
 	configChanged bool
 	dataLost      bool
+	// networkPolicy is the name of the NetworkPolicy; empty for none.
+	networkPolicy string
 	// postponed says that a change of the status is left to a pass soon.
 	postponed bool
 	failovers int
@@ -92,7 +95,10 @@ func (r *RedisClusterReconciler) newScope(cluster *v1alpha1.RedisCluster) *scope
 		limit:   cluster.Spec.MemoryLimit.Value(),
 
 		defaultImage: r.DefaultImage,
-		firstRecord:  cluster.Status.Record,
+		anyUser:      r.AnyUser,
+
+		networkPolicy: cluster.Status.NetworkPolicy,
+		firstRecord:   cluster.Status.Record,
 	}
 }
 

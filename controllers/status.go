@@ -89,6 +89,8 @@ func (s *scope) statusInput(passErr error) status.Input {
 		Service:   s.facts.Service,
 		Waits:     s.waits,
 		MaxMemory: s.maxMemory,
+
+		NetworkPolicy: s.networkPolicy,
 	}
 	if leaf := s.tls.Pair.Leaf(); leaf != nil {
 		in.CertificateExpires, in.CertificateWarnAt = leaf.NotAfter, certificate.WarnAt(leaf)

@@ -61,7 +61,7 @@ func showLog(t *testing.T, namespace string) {
 
 // managerOptions are those of an operator on one namespace that serves nothing.
 func managerOptions(namespace string) manager.Options {
-	return manager.Options{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{namespace},
+	return manager.Options{MetricsAddress: "0", HealthAddress: "0", Namespaces: []string{namespace}, Namespace: "redis-operator-system",
 		DefaultImage: "redis:test", SkipNameValidation: true}
 }
 

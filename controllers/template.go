@@ -32,6 +32,11 @@ func template(cluster *v1alpha1.RedisCluster, secured bool) map[string]string {
 	if secured {
 		parts["tls"] = true
 	}
+	// What releases have added since the first is there only where it is used: pods that were
+	// made before stay as they are.
+	if len(spec.ImagePullSecrets) > 0 {
+		parts["imagePullSecrets"] = spec.ImagePullSecrets
+	}
 	hashes := map[string]string{}
 	for name, part := range parts {
 		hashes[name] = partHash(part)

@@ -91,10 +91,26 @@ type RedisClusterSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="CPU",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Resources *ResourcesSpec `json:"resources,omitempty"`
 
+	// imagePullSecrets name Secrets of the namespace with which the image is pulled.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Secrets to pull the image with",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	ImagePullSecrets []PullSecret `json:"imagePullSecrets,omitempty"`
+
 	// service says how the Services are exposed.
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Services",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Service *ServicesSpec `json:"service,omitempty"`
+
+	// networkPolicy says who may connect to Redis. Unset, a NetworkPolicy lets in the
+	// pods of the namespace and, while a Service is exposed outside of Kubernetes,
+	// everybody. A RedisCluster that was made by a release without NetworkPolicies gets
+	// one when this is set.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	NetworkPolicy *NetworkPolicySpec `json:"networkPolicy,omitempty"`
 
 	// podMetadata is added to every pod.
 	// +optional
@@ -242,34 +258,14 @@ type CPUSpec struct {
 	Limit *resource.Quantity `json:"limit,omitempty"`
 }
 
-// ServicesSpec says how the Services are exposed.
-type ServicesSpec struct {
-	// primary is the read-write Service.
-	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Read-write Service",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
-	Primary *ServiceSpec `json:"primary,omitempty"`
-
-	// replicas is the read-only Service.
-	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Read-only Service",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
-	Replicas *ServiceSpec `json:"replicas,omitempty"`
-}
-
-// ServiceType is how a Service is exposed.
-// +kubebuilder:validation:Enum=ClusterIP;NodePort;LoadBalancer
-type ServiceType string
-
-// ServiceSpec says how one Service is exposed.
-type ServiceSpec struct {
-	// type of the Service.
-	// +optional
-	// +kubebuilder:default=ClusterIP
-	Type ServiceType `json:"type,omitempty"`
-
-	// annotations are added to the Service.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=64
-	Annotations map[string]string `json:"annotations,omitempty"`
+// PullSecret names a Secret of the type kubernetes.io/dockerconfigjson.
+type PullSecret struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="imagePullSecrets must have names of Secrets: lower-case letters, digits, '-' and '.'"
+	Name string `json:"name"`
 }
 
 // PodMetadata is added to every pod.

@@ -90,6 +90,12 @@ type RedisClusterStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Services"
 	Services *ServiceNames `json:"services,omitempty"`
 
+	// networkPolicy names the NetworkPolicy that says who may connect; empty where there
+	// is none.
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Network policy",xDescriptors={"urn:alm:descriptor:io.kubernetes:NetworkPolicy"}
+	NetworkPolicy string `json:"networkPolicy,omitempty"`
+
 	// binding names the Secret with which an application connects, in the
 	// layout of servicebinding.io.
 	// +optional

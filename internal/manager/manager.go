@@ -7,9 +7,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -100,9 +103,14 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (*Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
+	anyUser, err := choosesUsers(mgr.GetRESTMapper())
+	if err != nil {
+		return nil, err
+	}
 	reconciler := &controllers.RedisClusterReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder(naming.Operator), Clock: clock.RealClock{}, DefaultImage: o.DefaultImage, Leads: leads,
+		Recorder: mgr.GetEventRecorder(naming.Operator), Clock: clock.RealClock{}, DefaultImage: o.DefaultImage,
+		Namespace: o.Namespace, AnyUser: anyUser, Leads: leads,
 	}
 	if err := reconciler.SetupWithManager(ctx, mgr); err != nil {
 		return nil, fmt.Errorf("set up the controller: %w", err)
@@ -122,6 +130,22 @@ func New(ctx context.Context, cfg *rest.Config, o Options) (*Operator, error) {
 	return &Operator{Manager: mgr, Reconciler: reconciler}, mgr.AddReadyzCheck("ping", healthz.Ping)
 }
 
+// securityContextConstraints is the kind by which OpenShift gives each namespace users of its
+// own, and refuses pods that ask for another.
+var securityContextConstraints = schema.GroupKind{Group: "security.openshift.io", Kind: "SecurityContextConstraints"}
+
+// choosesUsers says that this Kubernetes chooses which user a pod runs as.
+func choosesUsers(mapper meta.RESTMapper) (bool, error) {
+	_, err := mapper.RESTMapping(securityContextConstraints)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("find out whether there are %s: %w", securityContextConstraints, err)
+	}
+	return true, nil
+}
+
 // cacheOptions keep only our own objects, without what nobody reads.
 func cacheOptions(o Options) cache.Options {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{naming.LabelManagedBy: naming.Operator})}
@@ -134,6 +158,7 @@ func cacheOptions(o Options) cache.Options {
 			&corev1.Pod{}:                   ours,
 			&corev1.PersistentVolumeClaim{}: ours,
 			&policyv1.PodDisruptionBudget{}: ours,
+			&networkingv1.NetworkPolicy{}:   ours,
 		},
 	}
 	for _, namespace := range o.Namespaces {

@@ -24,6 +24,8 @@ type Options struct {
 	LeaderElect bool
 	// LeaderNamespace holds the Lease; empty: the operator's own namespace.
 	LeaderNamespace string
+	// Namespace of the operator's own pods; empty if it runs in none.
+	Namespace string
 	// Namespaces to watch; empty: all.
 	Namespaces []string
 	// DefaultImage runs where a RedisCluster names no image.
@@ -40,7 +42,8 @@ const fallbackImage = "docker.io/library/redis:8.0"
 // ParseFlags reads the flags and the environment. WATCH_NAMESPACE holds
 // namespaces by commas, as OLM sets it.
 func ParseFlags(args []string) (Options, error) {
-	o := Options{DefaultImage: os.Getenv(naming.EnvDefaultImage), Log: zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}}
+	o := Options{DefaultImage: os.Getenv(naming.EnvDefaultImage), Namespace: os.Getenv(naming.EnvNamespace),
+		Log: zap.Options{TimeEncoder: zapcore.RFC3339NanoTimeEncoder}}
 	if o.DefaultImage == "" {
 		o.DefaultImage = fallbackImage
 	}

@@ -22,6 +22,8 @@ const (
 	LeaderElectionID = "redis-operator-lease.seang.org"
 	// EnvDefaultImage is the environment variable that holds the default image.
 	EnvDefaultImage = "RELATED_IMAGE_REDIS"
+	// EnvNamespace is the environment variable that holds the operator's own namespace.
+	EnvNamespace = "POD_NAMESPACE"
 )
 
 // Labels.
@@ -157,6 +159,7 @@ const (
 // Names of the children of the RedisCluster named cluster.
 func StatefulSet(cluster string) string     { return cluster }
 func PodDisruption(cluster string) string   { return cluster }
+func NetworkPolicy(cluster string) string   { return cluster }
 func PrimaryService(cluster string) string  { return cluster + "-primary" }
 func ReplicasService(cluster string) string { return cluster + "-replicas" }
 func NodesService(cluster string) string    { return cluster + "-nodes" }
@@ -217,6 +220,12 @@ func PrimaryHost(cluster, namespace string) string {
 // Selector selects all pods of the cluster.
 func Selector(cluster string) map[string]string {
 	return map[string]string{LabelName: AppName, LabelInstance: cluster, LabelManagedBy: Operator}
+}
+
+// OperatorPods selects the pods of the operator in its namespace: those of every release
+// have this label.
+func OperatorPods() map[string]string {
+	return map[string]string{"control-plane": "controller-manager"}
 }
 
 // RoleSelector selects the pods of the cluster that have the role.

@@ -32,7 +32,8 @@ func ConfigCheck(in Input, directives string, names []string) (*corev1ac.PodAppl
 		WithTerminationGracePeriodSeconds(1).
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
-		WithSecurityContext(podSecurityContext()).
+		WithImagePullSecrets(pullSecrets(in)...).
+		WithSecurityContext(podSecurityContext(in)).
 		WithVolumes(corev1ac.Volume().WithName(naming.VolumeTmp).WithEmptyDir(corev1ac.EmptyDirVolumeSource())).
 		WithContainers(corev1ac.Container().
 			WithName(naming.ContainerRedis).

@@ -39,7 +39,8 @@ func podTemplate(in Input) (*corev1ac.PodTemplateSpecApplyConfiguration, error) 
 	spec := corev1ac.PodSpec().
 		WithContainers(redisContainer(in)).
 		WithVolumes(volumes(in)...).
-		WithSecurityContext(podSecurityContext()).
+		WithImagePullSecrets(pullSecrets(in)...).
+		WithSecurityContext(podSecurityContext(in)).
 		WithTerminationGracePeriodSeconds(terminationGraceSeconds).
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false)
@@ -122,14 +123,23 @@ func cpuSpec(cluster *v1alpha1.RedisCluster) v1alpha1.CPUSpec {
 }
 
 // podSecurityContext meets the Pod Security Standard "restricted".
-func podSecurityContext() *corev1ac.PodSecurityContextApplyConfiguration {
-	return corev1ac.PodSecurityContext().
+func podSecurityContext(in Input) *corev1ac.PodSecurityContextApplyConfiguration {
+	context := corev1ac.PodSecurityContext().
 		WithRunAsNonRoot(true).
-		WithRunAsUser(naming.UserID).
-		WithRunAsGroup(naming.GroupID).
-		WithFSGroup(naming.GroupID).
 		WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+	if !in.AnyUser {
+		context.WithRunAsUser(naming.UserID).WithRunAsGroup(naming.GroupID).WithFSGroup(naming.GroupID)
+	}
+	return context
+}
+
+func pullSecrets(in Input) []*corev1ac.LocalObjectReferenceApplyConfiguration {
+	var secrets []*corev1ac.LocalObjectReferenceApplyConfiguration
+	for _, secret := range in.Cluster.Spec.ImagePullSecrets {
+		secrets = append(secrets, corev1ac.LocalObjectReference().WithName(secret.Name))
+	}
+	return secrets
 }
 
 // volumes mount of the system Secret only what Redis reads; the operator's

@@ -31,6 +31,9 @@ type Input struct {
 	// Template says what the pod template is made from.
 	Template string
 
+	// AnyUser leaves it to Kubernetes which user the pods run as.
+	AnyUser bool
+
 	// TLS gives each pod the certificate, with which it serves TLS.
 	TLS bool
 	// Ports that the Services have.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -82,8 +83,15 @@ func everything() resources.Input {
 	spec.Resources = &v1alpha1.ResourcesSpec{CPU: &v1alpha1.CPUSpec{
 		Request: new(resource.MustParse("500m")), Limit: new(resource.MustParse("2")),
 	}}
+	spec.ImagePullSecrets = []v1alpha1.PullSecret{{Name: "registry"}}
+	spec.NetworkPolicy = &v1alpha1.NetworkPolicySpec{Clients: []networkingv1.NetworkPolicyPeer{
+		{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}, PodSelector: &metav1.LabelSelector{}},
+		{IPBlock: &networkingv1.IPBlock{CIDR: "192.0.2.0/24", Except: []string{"192.0.2.1/32"}}},
+	}}
 	spec.Service = &v1alpha1.ServicesSpec{
-		Primary:  &v1alpha1.ServiceSpec{Type: "LoadBalancer", Annotations: map[string]string{"lb.example.com/internal": "true"}},
+		Primary: &v1alpha1.ServiceSpec{Type: "LoadBalancer", Annotations: map[string]string{"lb.example.com/internal": "true"},
+			IPFamilyPolicy: "PreferDualStack", IPFamilies: []v1alpha1.IPFamily{"IPv4"}, ExternalTrafficPolicy: "Local",
+			LoadBalancerSourceRanges: []v1alpha1.CIDR{"192.0.2.0/24"}},
 		Replicas: &v1alpha1.ServiceSpec{Type: "NodePort", Annotations: map[string]string{"team": "shop"}},
 	}
 	spec.PodMetadata = &v1alpha1.PodMetadata{
@@ -101,11 +109,20 @@ func secured() resources.Input {
 	return in
 }
 
+// anyUser leaves the user of the pods to Kubernetes, and has a Service outside of it.
+func anyUser() resources.Input {
+	in := minimal()
+	in.AnyUser = true
+	in.Cluster.Spec.Service = &v1alpha1.ServicesSpec{Replicas: &v1alpha1.ServiceSpec{Type: "NodePort"}}
+	return in
+}
+
 var inputs = map[string]func() resources.Input{
 	"minimal":    minimal,
 	"persistent": persistent,
 	"everything": everything,
 	"secured":    secured,
+	"any-user":   anyUser,
 }
 
 // build returns every child by its kind and, where a kind comes more than once, its part.
@@ -115,7 +132,12 @@ func build(t *testing.T, in resources.Input) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
+	networkPolicy, err := resources.NetworkPolicy(in, "redis-operator-system")
+	if err != nil {
+		t.Fatal(err)
+	}
 	return map[string]any{
+		"network-policy":        networkPolicy,
 		"configmap":             resources.ConfigMap(in),
 		"statefulset":           statefulSet,
 		"service-primary":       resources.PrimaryService(in),

@@ -29,14 +29,14 @@ func schedule(in Input, pod *corev1ac.PodSpecApplyConfiguration) error {
 	}
 	for i := range want.Tolerations {
 		toleration := corev1ac.Toleration()
-		if err := convert("tolerations", &want.Tolerations[i], toleration); err != nil {
+		if err := convert("scheduling.tolerations", &want.Tolerations[i], toleration); err != nil {
 			return err
 		}
 		pod.WithTolerations(toleration)
 	}
 	for i := range want.TopologySpreadConstraints {
 		constraint := corev1ac.TopologySpreadConstraint()
-		if err := convert("topologySpreadConstraints", &want.TopologySpreadConstraints[i], constraint); err != nil {
+		if err := convert("scheduling.topologySpreadConstraints", &want.TopologySpreadConstraints[i], constraint); err != nil {
 			return err
 		}
 		// To Kubernetes, no selector means no pods.
@@ -55,7 +55,7 @@ func schedule(in Input, pod *corev1ac.PodSpecApplyConfiguration) error {
 // scheduleAffinity adds the operator's own spread unless the user has chosen one.
 func scheduleAffinity(in Input, want v1alpha1.SchedulingSpec, pod *corev1ac.PodSpecApplyConfiguration) error {
 	affinity := corev1ac.Affinity()
-	if err := convert("affinity", want.Affinity, affinity); err != nil {
+	if err := convert("scheduling.affinity", want.Affinity, affinity); err != nil {
 		return err
 	}
 	if affinity.PodAntiAffinity == nil && len(want.TopologySpreadConstraints) == 0 {
@@ -93,10 +93,10 @@ func convert[Value, Configuration any](field string, from *Value, to *Configurat
 	}
 	data, err := json.Marshal(from)
 	if err != nil {
-		return fmt.Errorf("encode scheduling.%s: %w", field, err)
+		return fmt.Errorf("encode %s: %w", field, err)
 	}
 	if err := json.Unmarshal(data, to); err != nil {
-		return fmt.Errorf("copy scheduling.%s: %w", field, err)
+		return fmt.Errorf("copy %s: %w", field, err)
 	}
 	return nil
 }

@@ -44,6 +44,22 @@ func (in Input) services() v1alpha1.ServicesSpec {
 // exposed is a Service that is exposed as the user wants it; want may be nil.
 func exposed(in Input, name string, want *v1alpha1.ServiceSpec, spec *corev1ac.ServiceSpecApplyConfiguration) *corev1ac.ServiceApplyConfiguration {
 	exposure := ptr.Deref(want, v1alpha1.ServiceSpec{})
-	kind := cmp.Or(corev1.ServiceType(exposure.Type), corev1.ServiceTypeClusterIP)
-	return service(in, name, spec.WithType(kind)).WithAnnotations(exposure.Annotations)
+	// Without a policy a Service would keep the addresses that it once had.
+	policy := cmp.Or(corev1.IPFamilyPolicy(exposure.IPFamilyPolicy), corev1.IPFamilyPolicySingleStack)
+	spec.WithType(cmp.Or(corev1.ServiceType(exposure.Type), corev1.ServiceTypeClusterIP)).WithIPFamilyPolicy(policy)
+	for _, family := range exposure.IPFamilies {
+		spec.WithIPFamilies(corev1.IPFamily(family))
+	}
+	if exposure.ExternalTrafficPolicy != "" {
+		spec.WithExternalTrafficPolicy(corev1.ServiceExternalTrafficPolicy(exposure.ExternalTrafficPolicy))
+	}
+	for _, ranges := range exposure.LoadBalancerSourceRanges {
+		spec.WithLoadBalancerSourceRanges(string(ranges))
+	}
+	return service(in, name, spec).WithAnnotations(exposure.Annotations)
+}
+
+// isExposed says that a Service is to be reached from outside of Kubernetes.
+func isExposed(want *v1alpha1.ServiceSpec) bool {
+	return want != nil && want.Type != "" && corev1.ServiceType(want.Type) != corev1.ServiceTypeClusterIP
 }

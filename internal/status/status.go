@@ -40,6 +40,8 @@ type Input struct {
 	MaxMemory int64
 	// Version that the primary reports; empty if not known.
 	Version string
+	// NetworkPolicy is its name; empty for none.
+	NetworkPolicy string
 	// CertificateExpires is when the certificate that members serve does; zero if they
 	// serve none. A person should hear of it from CertificateWarnAt on.
 	CertificateExpires, CertificateWarnAt time.Time
@@ -55,6 +57,7 @@ func Compute(in Input) v1alpha1.RedisClusterStatus {
 	out.ObservedGeneration = in.Cluster.Generation
 	out.Selector = labels.SelectorFromSet(naming.RoleSelector(name, naming.RoleReplica)).String()
 	out.Services = &v1alpha1.ServiceNames{Primary: naming.PrimaryService(name), Replicas: naming.ReplicasService(name), Nodes: naming.NodesService(name)}
+	out.NetworkPolicy = in.NetworkPolicy
 	out.Binding = &v1alpha1.Binding{Name: naming.AppSecret(name)}
 	if in.Observed {
 		observed(in, &out)

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,7 +109,7 @@ func (d *demo) left(ctx context.Context, cluster *v1alpha1.RedisCluster) ([]stri
 func (d *demo) children(ctx context.Context, cluster *v1alpha1.RedisCluster, visit func(client.Object)) error {
 	for _, list := range []client.ObjectList{
 		&appsv1.StatefulSetList{}, &corev1.PodList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{},
-		&corev1.SecretList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.PersistentVolumeClaimList{},
+		&corev1.SecretList{}, &policyv1.PodDisruptionBudgetList{}, &networkingv1.NetworkPolicyList{}, &corev1.PersistentVolumeClaimList{},
 	} {
 		if err := d.api.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(naming.Selector(cluster.Name))); err != nil {
 			return fmt.Errorf("look for leftovers of %s: %w", cluster.Name, err)
