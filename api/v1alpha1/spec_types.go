@@ -265,7 +265,7 @@ type PullSecret struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="imagePullSecrets must have names of Secrets: lower-case letters, digits, '-' and '.'"
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 }
 
 // PodMetadata is added to every pod.

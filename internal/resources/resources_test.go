@@ -90,7 +90,7 @@ func everything() resources.Input {
 	}}
 	spec.Service = &v1alpha1.ServicesSpec{
 		Primary: &v1alpha1.ServiceSpec{Type: "LoadBalancer", Annotations: map[string]string{"lb.example.com/internal": "true"},
-			IPFamilyPolicy: "PreferDualStack", IPFamilies: []v1alpha1.IPFamily{"IPv4"}, ExternalTrafficPolicy: "Local",
+			IPFamilyPolicy: "PreferDualStack", IPFamilies: []v1alpha1.IPFamily{"IPv4", "IPv6"}, ExternalTrafficPolicy: "Local",
 			LoadBalancerSourceRanges: []v1alpha1.CIDR{"192.0.2.0/24"}},
 		Replicas: &v1alpha1.ServiceSpec{Type: "NodePort", Annotations: map[string]string{"team": "shop"}},
 	}

@@ -5,8 +5,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +67,21 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	awaitOperator(ctx)
 	namespace = newNamespace(ctx)
 }, NodeTimeout(2*time.Minute))
+
+// What explains a failure is gone with the cluster soon after.
+var _ = JustAfterEach(func(ctx SpecContext) {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	for what, command := range map[string]string{
+		"pods":                "kubectl get pods -A -o wide",
+		"Events":              "kubectl get events -A --sort-by=.lastTimestamp | tail -n 60",
+		"log of the operator": "kubectl logs -n " + kubeapi.OperatorNamespace + " -l control-plane=controller-manager --prefix --tail=300",
+	} {
+		said, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
+		AddReportEntry(what, fmt.Sprintf("%s\n%s", said, errors.Join(err)), ReportEntryVisibilityFailureOrVerbose)
+	}
+}, NodeTimeout(time.Minute))
 
 // newNamespace makes a namespace that admits restricted pods only, and is
 // removed after the suite.

@@ -96,8 +96,8 @@ func (s *Server) Namespace(t *testing.T) string {
 }
 
 // serviceAddresses are enough for the Services of thousands of RedisClusters;
-// envtest has room for 254.
-const serviceAddresses = "10.0.0.0/16"
+// envtest has room for 254. Services may have both families.
+const serviceAddresses = "10.0.0.0/16,fd00::/112"
 
 // Start starts a server for a program that is no test. Its working directory
 // must be within the repository, for the CRDs.
