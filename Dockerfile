@@ -1,5 +1,5 @@
 # The operator's image: one static program and nothing else.
-#   docker build --build-arg VERSION=v0.1.0 --tag registry.seang.org/redis-operator:v0.1.0 .
+#   docker build --build-arg VERSION=v0.1.0 --tag IMAGE .
 # `go run -C test/images . build operator` compiles with the same flags
 # (grpcnotrace leaves gRPC's HTML templates out, which would keep 23 MB of dead code).
 

@@ -1,7 +1,9 @@
 # Each target with a text behind ## appears in "make help".
 
 VERSION     ?= 0.4.0
-DEFAULT_IMG := registry.seang.org/redis-operator:v$(VERSION)
+# Where the project's images are published: make generate writes it to all who name it.
+REGISTRY    := registry.seang.org
+DEFAULT_IMG := $(REGISTRY)/redis-operator:v$(VERSION)
 IMG         ?= $(DEFAULT_IMG)
 # The default Redis of config/manager, and what to deploy in its place: an embedded
 # cluster runs an image that is built from Debian's packages.
@@ -45,7 +47,9 @@ help: ## list the targets
 build: ## build the operator into bin/manager
 	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=v$(VERSION)' -o bin/manager .
 
-generate: manifests ## write all that is generated: deep copies, CRD, RBAC, reference
+generate: manifests ## write all that is generated: deep copies, CRD, RBAC, reference, the name of the registry
+	@sed -i 's#[^ "/]*/redis-operator-#$(REGISTRY)/redis-operator-#' $(filter %.yaml,$(NAME_REGISTRY))
+	@sed -i 's#^const \(Host\|Registry\) = ".*"#const \1 = "$(REGISTRY)"#' $(filter %.go,$(NAME_REGISTRY))
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) crd-ref-docs --source-path=api --config=docs/reference/config.yaml --renderer=markdown --log-level=ERROR --output-path=docs/reference/api.md
 
@@ -62,7 +66,9 @@ fmt: $(LINT) ## format the code
 verify: ## all checks: what is generated, config, go.mod, vet, lint, vulnerabilities
 	@$(STAGES) generated bundle-fresh catalog-fresh config tidy vet lint vuln
 
-GENERATED := api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml config/manager/kustomization.yaml docs/reference/api.md
+# What names the registry, beside config/manager, the bundle and the catalog.
+NAME_REGISTRY := config/scorecard/config.yaml catalog/install.yaml test/registry/registry.go test/images/reference/reference.go
+GENERATED := $(NAME_REGISTRY) api/v1alpha1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml config/manager/kustomization.yaml docs/reference/api.md
 
 generated: ## fail if generating would change anything
 	@before=$$(mktemp -d); trap 'rm -rf $$before' EXIT; stale=; \
@@ -201,7 +207,7 @@ images-arm64: ## cross-build the operator's image for arm64, which nothing here 
 
 ##@ The Operator Lifecycle Manager
 
-CATALOG_IMG := registry.seang.org/redis-operator-catalog:latest
+CATALOG_IMG := $(REGISTRY)/redis-operator-catalog:latest
 CSV_BASE    := config/manifests/bases/redis-operator.clusterserviceversion.yaml
 
 # operator-sdk takes the time of the clock for createdAt: the base's is put back, so
@@ -226,7 +232,7 @@ $(SDK): | tools/olm/go.sum
 # in for.
 SCORECARD_PROGRAMS := $(CURDIR)/bin/scorecard
 SCORECARD_TEST     := quay.io/operator-framework/scorecard-test:v1.42.3
-UNTAR_IMG          := registry.seang.org/test/tar:v1
+UNTAR_IMG          := $(REGISTRY)/test/tar:v1
 
 scorecard: deploy scorecard-load $(SDK) ## run operator-sdk's basic and olm tests, and our own of scorecard/, on the bundle
 	@$(kubectl) apply --server-side -f scorecard/account.yaml >/dev/null
@@ -244,7 +250,7 @@ scorecard-images:
 	@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(SCORECARD_PROGRAMS)/ ./scorecard ./test/scorecard/tar
 	@CGO_ENABLED=0 go build -C tools/olm -trimpath -tags 'containers_image_openpgp exclude_graphdriver_btrfs' -ldflags '-s -w' \
 	  -o $(SCORECARD_PROGRAMS)/ github.com/operator-framework/operator-sdk/images/scorecard-test
-	@$(IMAGES) program registry.seang.org/redis-operator-scorecard:v$(VERSION) $(SCORECARD_PROGRAMS)/scorecard
+	@$(IMAGES) program $(REGISTRY)/redis-operator-scorecard:v$(VERSION) $(SCORECARD_PROGRAMS)/scorecard
 	@$(IMAGES) program $(SCORECARD_TEST) $(SCORECARD_PROGRAMS)/scorecard-test
 	@$(IMAGES) program $(UNTAR_IMG) $(SCORECARD_PROGRAMS)/tar
 

@@ -19,6 +19,8 @@ import (
 	interfaces "github.com/operator-framework/api/pkg/validation/interfaces"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"seang.org/operator/test/registry"
 )
 
 func load(t *testing.T) *manifests.Bundle {
@@ -85,7 +87,7 @@ func TestVersionsAndImagesAgree(t *testing.T) {
 	if want := "redis-operator.v" + version; csv.Name != want {
 		t.Errorf("the CSV is named %s, want %s", csv.Name, want)
 	}
-	image := "registry.seang.org/redis-operator:v" + version
+	image := registry.Operator + ":v" + version
 	container := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec.Template.Spec.Containers[0]
 	if got := csv.Annotations["containerImage"]; container.Image != image || got != image {
 		t.Errorf("the Deployment runs %s, the annotation containerImage is %s, want %s", container.Image, got, image)
@@ -94,7 +96,7 @@ func TestVersionsAndImagesAgree(t *testing.T) {
 	read(t, "tests/scorecard/config.yaml", &scorecard)
 	for _, stage := range scorecard.Stages {
 		for _, test := range stage.Tests {
-			if want := "registry.seang.org/redis-operator-scorecard:v" + version; test.Entrypoint[0] == "scorecard" && test.Image != want {
+			if want := registry.Scorecard + ":v" + version; test.Entrypoint[0] == "scorecard" && test.Image != want {
 				t.Errorf("the scorecard test %s has the image %s, want %s", test.Entrypoint[1], test.Image, want)
 			}
 		}
@@ -138,22 +140,6 @@ func TestEveryFieldIsDescribedAndEveryDescriptionHasAField(t *testing.T) {
 				node = child
 			}
 		}
-	}
-}
-
-// OLM v1 installs for all namespaces only, resolves no dependencies, and serves
-// neither webhooks nor API services of a bundle without more.
-func TestOLMv1CanInstallIt(t *testing.T) {
-	bundle := load(t)
-	spec := bundle.CSV.Spec
-	if !slices.Contains(spec.InstallModes, operatorsv1alpha1.InstallMode{Type: operatorsv1alpha1.InstallModeTypeAllNamespaces, Supported: true}) {
-		t.Error("the install mode AllNamespaces is not supported")
-	}
-	if len(spec.CustomResourceDefinitions.Required)+len(spec.APIServiceDefinitions.Owned)+len(spec.APIServiceDefinitions.Required)+len(spec.WebhookDefinitions) > 0 {
-		t.Error("the CSV needs CRDs or API services of others, or has webhooks")
-	}
-	if _, err := os.Stat("metadata/dependencies.yaml"); err == nil {
-		t.Error("the bundle has dependencies")
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/blang/semver/v4"
 	"sigs.k8s.io/yaml"
+
+	"seang.org/operator/test/registry"
 )
 
 type release struct {
@@ -141,10 +143,10 @@ func TestEachReleaseHasItsBundle(t *testing.T) {
 	}
 	for i, r := range releases {
 		b := blobs["olm.bundle"][i]
-		if want := "registry.seang.org/redis-operator-bundle:v" + r.Version; b.Name != csv(r.Version) || b.Image != want {
+		if want := registry.Bundle + ":v" + r.Version; b.Name != csv(r.Version) || b.Image != want {
 			t.Errorf("bundle %s has the image %s, want %s", b.Name, b.Image, want)
 		}
-		for _, want := range []string{b.Image, "registry.seang.org/redis-operator:v" + r.Version} {
+		for _, want := range []string{b.Image, registry.Operator + ":v" + r.Version} {
 			if !slices.ContainsFunc(b.RelatedImages, func(i struct{ Image string }) bool { return i.Image == want }) {
 				t.Errorf("bundle %s has the related images %v, want %s among them", b.Name, b.RelatedImages, want)
 			}

@@ -20,10 +20,11 @@ import (
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/oracle"
+	"seang.org/operator/test/registry"
 )
 
 // notRedisImage has a shell and no server; makers of other clusters may lack it.
-const notRedisImage = "registry.seang.org/test/not-redis:v1"
+const notRedisImage = registry.NotRedis
 
 // stormWindow is how long the operator's writes about a bad spec are counted,
 // and stormLimit how many there may be: none but a late status or two.
@@ -175,7 +176,7 @@ type badStart struct {
 
 var badStarts = []badStart{
 	{name: "unknown-image", reasons: []string{v1alpha1.ReasonImageNotPulled},
-		spoil: func(s *v1alpha1.RedisClusterSpec) { s.Image = "registry.seang.org/test/absent:v1" }},
+		spoil: func(s *v1alpha1.RedisClusterSpec) { s.Image = registry.Absent }},
 	{name: "not-redis", reasons: []string{v1alpha1.ReasonImageNotRedis},
 		spoil: func(s *v1alpha1.RedisClusterSpec) { s.Image = notRedisImage }},
 	{name: "nowhere", reasons: []string{v1alpha1.ReasonPodNotScheduled},

@@ -18,6 +18,7 @@ import (
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/oracle"
+	"seang.org/operator/test/registry"
 )
 
 // rollTimeout is for three pods, one after the other.
@@ -116,7 +117,7 @@ var _ = Describe("A RedisCluster whose pods are replaced", Ordered, ContinueOnFa
 	It("stops at the first member of an image that does not exist, and goes back", func(ctx SpecContext) {
 		before := c.uids(ctx)
 		underLoad(ctx, func() {
-			c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec.Image = "registry.seang.org/test/absent:v1" })
+			c.change(ctx, func(r *v1alpha1.RedisCluster) { r.Spec.Image = registry.Absent })
 			now := c.awaitReason(ctx, startTimeout, v1alpha1.ReasonImageNotPulled)
 			Expect(now.Status.Primary).NotTo(BeEmpty())
 			Consistently(func() int {

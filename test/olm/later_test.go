@@ -17,6 +17,7 @@ import (
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/kubeapi"
+	"seang.org/operator/test/olm/lifecycle"
 )
 
 // Upgrades in one step from each release; without the ones between.
@@ -34,7 +35,7 @@ var _ = Describe("Every release is upgraded to the newest at once", Ordered, Con
 			awaitVersion(ctx, *next)
 			Expect(planned(ctx)).To(ConsistOf(csvName(version), csvName(*next)), "other releases were installed on the way")
 			settle(ctx, clusters)
-			w.verify(ctx, "configmaps") // the start script of 0.4.0
+			w.verify(ctx, lifecycle.NextWrites()...)
 			removeClusters(ctx, clusters)
 		}, SpecTimeout(specTimeout))
 	}
@@ -87,11 +88,9 @@ var _ = Describe("An upgrade that cannot go straight on", Ordered, Label(long), 
 		for _, name := range []string{"rolled-a", "rolled-b", "rolled-c"} {
 			clusters = append(clusters, rediscluster(ctx, namespace, name))
 		}
-		for _, cluster := range clusters {
-			awaitReady(ctx, cluster)
-		}
+		awaitReady(ctx, clusters...)
 		useCatalog(ctx, "later")
-		later := csv(faulty("1"))
+		later := lifecycle.CSV(faulty("1"))
 		Eventually(func(g Gomega) {
 			keepRolling(ctx, clusters)
 			g.Expect(api.Get(ctx, client.ObjectKeyFromObject(later), later)).To(Succeed())

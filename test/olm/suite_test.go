@@ -15,16 +15,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"seang.org/operator/test/e2e/audit"
 	"seang.org/operator/test/e2e/kubeapi"
+	"seang.org/operator/test/olm/lifecycle"
 )
 
 // long is the label of chapters that make test-olm leaves to make test-olm-all.
@@ -32,9 +28,8 @@ const long = "long"
 
 // Times that a small, loaded machine needs.
 const (
-	installTimeout = 3 * time.Minute
-	readyTimeout   = 4 * time.Minute
-	noticeTimeout  = 90 * time.Second
+	installTimeout = lifecycle.InstallTimeout
+	noticeTimeout  = lifecycle.NoticeTimeout
 	specTimeout    = 8 * time.Minute
 )
 
@@ -42,7 +37,7 @@ var (
 	clusterCount = flag.Int("clusters", 3, "number of RedisClusters that live through the upgrades")
 	next         = flag.String("next", "", "version of the working tree")
 
-	api      *kubeapi.API
+	api      *lifecycle.OLM
 	auditLog audit.Log
 )
 
@@ -56,14 +51,11 @@ func TestLifecycle(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	api, err = kubeapi.Connect()
+	connected, err := kubeapi.Connect()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(operatorsv1alpha1.AddToScheme(api.Scheme())).To(Succeed())
-	Expect(operatorsv1.AddToScheme(api.Scheme())).To(Succeed())
-	Expect(apiextensionsv1.AddToScheme(api.Scheme())).To(Succeed())
+	api, err = lifecycle.Of(ctx, connected)
+	Expect(err).NotTo(HaveOccurred())
 	auditLog = audit.Log(os.Getenv("AUDIT_LOG"))
-	apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kubeapi.OperatorNamespace}})
 	uninstall(ctx) // what an interrupted run has left
 }, NodeTimeout(installTimeout))
 
@@ -78,16 +70,10 @@ func newNamespace(ctx context.Context) string {
 	return object.Name
 }
 
-// apply creates an object, or leaves the one that is there.
-func apply(ctx context.Context, object client.Object) {
-	GinkgoHelper()
-	Expect(client.IgnoreAlreadyExists(api.Create(ctx, object))).To(Succeed())
-}
-
 // await waits for an object to be as wanted, and fails with what was last seen of it.
 func await[T client.Object](ctx context.Context, object T, within time.Duration, what string, done func(T) bool, show func(T) string) T {
 	GinkgoHelper()
-	last, err := kubeapi.AwaitGoal(ctx, api, object, kubeapi.Goal[T]{What: what, Within: within, Done: done, Show: show})
+	last, err := kubeapi.AwaitGoal(ctx, api.API, object, kubeapi.Goal[T]{What: what, Within: within, Done: done, Show: show})
 	Expect(err).NotTo(HaveOccurred())
 	return last
 }

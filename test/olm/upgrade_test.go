@@ -11,6 +11,7 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/test/e2e/kubeapi"
+	"seang.org/operator/test/olm/lifecycle"
 )
 
 var _ = Describe("The operator, from its first release to the next", Ordered, func() {
@@ -32,9 +33,7 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		for i := range *clusterCount {
 			clusters = append(clusters, rediscluster(ctx, namespace, fmt.Sprintf("cache-%02d", i)))
 		}
-		for _, cluster := range clusters {
-			awaitReady(ctx, cluster)
-		}
+		awaitReady(ctx, clusters...)
 	}, SpecTimeout(specTimeout))
 
 	It("is upgraded within its channel when a release is published", func(ctx SpecContext) {
@@ -73,10 +72,7 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		Expect(api.Patch(ctx, plan, client.MergeFrom(before))).To(Succeed())
 		awaitVersion(ctx, *next)
 		settle(ctx, clusters)
-		// It brings another start script, which lies in the ConfigMap: a pod takes it when it
-		// is next replaced. And the operator's own user may remove others, which the Secret
-		// with the ACL file says.
-		w.verify(ctx, "configmaps", "secrets")
+		w.verify(ctx, lifecycle.NextWrites()...)
 	}, SpecTimeout(specTimeout))
 
 	It("is removed: the data plane goes on; and adopts it without a write when it is back", func(ctx SpecContext) {

@@ -17,6 +17,7 @@ import (
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/kubeapi"
+	"seang.org/operator/test/olm/lifecycle"
 )
 
 // What docs/olm.md says a user sees, and where.
@@ -42,7 +43,7 @@ var _ = Describe("What goes wrong is said", Ordered, ContinueOnFailure, func() {
 	It("in the OperatorGroups, of a namespace with two of them", func(ctx SpecContext) {
 		useCatalog(ctx, "v"+*next)
 		useGroup(ctx)
-		second := operatorGroup()
+		second := lifecycle.Group()
 		second.Name = "second"
 		Expect(api.Create(ctx, second)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(api.Delete(ctx, second))).To(Succeed()) }, NodeTimeout(noticeTimeout))
@@ -103,7 +104,7 @@ func crd(ctx context.Context) *apiextensionsv1.CustomResourceDefinition {
 // retained makes a RedisCluster on volumes that outlive it.
 func retained(ctx context.Context, in, name string) *v1alpha1.RedisCluster {
 	GinkgoHelper()
-	object := small(in, name)
+	object := lifecycle.Small(in, name)
 	object.Spec.EnablePersistence = new(true)
 	object.Spec.Storage = &v1alpha1.StorageSpec{ReclaimPolicy: v1alpha1.ReclaimRetain, Size: new(resource.MustParse("64Mi"))}
 	Expect(api.Create(ctx, object)).To(Succeed())

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"seang.org/operator/test/images/reference"
 )
 
 func TestTheOperatorIsCrossBuilt(t *testing.T) {
@@ -21,7 +23,7 @@ func TestTheOperatorIsCrossBuilt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "registry.seang.org/redis-operator:v1-arm64"; built.References[0] != want {
+	if want := reference.OperatorReference("v1-arm64"); built.References[0] != want {
 		t.Errorf("the image is named %s, want %s", built.References[0], want)
 	}
 	image := load(t, built.File)

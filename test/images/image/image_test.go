@@ -210,7 +210,7 @@ func TestOperatorImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]string{"registry.seang.org/redis-operator:v0.0.1-test"}, built.References); diff != "" {
+		if diff := cmp.Diff([]string{reference.OperatorReference("v0.0.1-test")}, built.References); diff != "" {
 			t.Errorf("references differ (-want +got):\n%s", diff)
 		}
 		image := load(t, built.File)

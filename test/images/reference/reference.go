@@ -22,17 +22,21 @@ const (
 	OPM Image = "opm"
 )
 
+// Registry is where the project's own images are published. It stands in the Makefile:
+// make generate writes it here.
+const Registry = "registry.seang.org"
+
 // What users and tests write to get an image.
 const (
 	Redis70Reference  = "docker.io/library/redis:7.0"
 	Redis80Reference  = "docker.io/library/redis:8.0"
 	Valkey81Reference = "docker.io/valkey/valkey:8.1"
-	NotRedisReference = "registry.seang.org/test/not-redis:v1"
-	ClientReference   = "registry.seang.org/test/client:v1"
+	NotRedisReference = Registry + "/test/not-redis:v1"
+	ClientReference   = Registry + "/test/client:v1"
 	OLMReference      = "quay.io/operator-framework/olm:v0.46.0"
 	OPMReference      = "quay.io/operator-framework/opm:v1.73.0"
 	// OperatorRepository has a tag for each version of the operator.
-	OperatorRepository = "registry.seang.org/redis-operator"
+	OperatorRepository = Registry + "/redis-operator"
 )
 
 // OperatorReference is the operator's image of a version, such as v0.1.0.

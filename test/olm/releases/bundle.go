@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+
+	"seang.org/operator/test/registry"
 )
 
 // bundle is what OLM installs of a release: its ClusterServiceVersion, and manifests
@@ -122,7 +124,7 @@ func fileName(object metav1.PartialObjectMetadata) string {
 // OperatorGroup, under the image of its version.
 func watchTargets(deployment *appsv1.Deployment, r Release) {
 	container := &deployment.Spec.Template.Spec.Containers[0]
-	container.Image = operatorRepository + ":" + r.tag()
+	container.Image = registry.Operator + ":" + r.tag()
 	for i := range container.Env {
 		if container.Env[i].Name == "WATCH_NAMESPACE" {
 			container.Env[i] = corev1.EnvVar{Name: "WATCH_NAMESPACE", ValueFrom: &corev1.EnvVarSource{

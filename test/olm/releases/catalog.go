@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"seang.org/operator/test/registry"
 )
 
 // Where the catalog comes from, and where it is rendered to.
@@ -93,7 +95,7 @@ func (b builder) renderBundle(ctx context.Context, r Release) (blob, error) {
 	if err != nil {
 		return nil, err
 	}
-	image := bundleRepository + ":" + r.tag()
+	image := registry.Bundle + ":" + r.tag()
 	whole["image"] = image
 	related, _ := whole["relatedImages"].([]any)
 	whole["relatedImages"] = append(related, map[string]any{"name": "", "image": image}) // for those who mirror
@@ -187,5 +189,5 @@ func (b builder) catalog(ctx context.Context, tag string, releases []Release, bu
 	if err := b.writeCatalog(ctx, dir, text); err != nil {
 		return err
 	}
-	return b.image(ctx, "catalog", catalogRepository+":"+tag, dir)
+	return b.image(ctx, "catalog", registry.Catalog+":"+tag, dir)
 }

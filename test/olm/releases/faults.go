@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"slices"
+
+	"seang.org/operator/test/registry"
 )
 
 // Releases after the working tree's, on candidate, for what the history cannot show. A
@@ -18,7 +20,7 @@ func faults(next Release) map[string][]Release {
 		deployment := &b.csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0].Spec
 		deployment.ProgressDeadlineSeconds = new(int32(20))
 		container := &deployment.Template.Spec.Containers[0]
-		container.Image, container.Command = "registry.seang.org/test/not-redis:v1", []string{"sleep", "infinity"}
+		container.Image, container.Command = registry.NotRedis, []string{"sleep", "infinity"}
 		container.Args = nil
 		container.StartupProbe = nil
 	}

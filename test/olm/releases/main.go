@@ -20,16 +20,15 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"seang.org/operator/test/registry"
 )
 
 // The names of everything that is installed.
 const (
-	packageName        = "redis-operator"
-	defaultChannel     = "stable" // as catalog/package.yaml has it
-	accountName        = "redis-operator-controller-manager"
-	operatorRepository = "registry.seang.org/redis-operator"
-	bundleRepository   = "registry.seang.org/redis-operator-bundle"
-	catalogRepository  = "registry.seang.org/redis-operator-catalog"
+	packageName    = "redis-operator"
+	defaultChannel = "stable" // as catalog/package.yaml has it
+	accountName    = "redis-operator-controller-manager"
 )
 
 // builder makes images, and prints each.
@@ -175,7 +174,7 @@ func (b builder) bundleImage(ctx context.Context, r Release, source string) erro
 	if err != nil || r.noImage {
 		return err
 	}
-	args := []string{"bundle", bundleRepository + ":" + r.tag(), dir}
+	args := []string{"bundle", registry.Bundle + ":" + r.tag(), dir}
 	for name, value := range labels(r.Channels) {
 		args = append(args, "--label", `"`+name+"="+value+`"`)
 	}
