@@ -177,9 +177,12 @@ OUT  ?=
 standalone = $(filter noop-rate,$(ONLY))
 apiserver  = $(if $(ONLY),$(findstring noop-rate,$(ONLY)),all)
 
-bench: $(if $(standalone),,deploy) $(if $(apiserver),bin/cluster) ## run benchmarks: ONLY=name,… OUT=file.json
+# Those of OLM want it, and the images of all releases; a cluster of KUBECONFIG must have them.
+olm-wanted = $(if $(KUBECONFIG),,$(if $(ONLY),$(findstring olm-,$(ONLY)),all))
+
+bench: $(if $(standalone),,deploy) $(if $(apiserver),bin/cluster) $(if $(olm-wanted),olm-up olm-releases) ## run benchmarks: ONLY=name,… OUT=file.json
 	@$(if $(apiserver),export KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes);) \
-	go run $(if $(standalone),,$(if $(in-cluster),-exec '$(in-cluster)')) ./test/bench -only '$(ONLY)' -out '$(OUT)'
+	go run $(if $(standalone),,$(if $(in-cluster),-exec '$(in-cluster)')) ./test/bench -only '$(ONLY)' -out '$(OUT)' -version $(VERSION)
 
 ##@ Embedded Kubernetes
 

@@ -4,7 +4,7 @@
 // It needs a Kubernetes with the operator installed, which KUBECONFIG names, the
 // path of its audit log in AUDIT_LOG, and routes to its pods: make bench starts
 // an embedded one and runs this there. Only noop-rate brings an API server of its
-// own, and an operator. N=number in the environment asks for fewer repetitions,
+// own, and an operator. Those of OLM need it too, and the images of all releases. N=number in the environment asks for fewer repetitions,
 // clusters or minutes. Everything happens in a namespace of its own, which is
 // removed afterwards. Figures are meaningful only while nothing else uses the
 // machine: each carries the load at its start.
@@ -37,7 +37,7 @@ type benchmark struct {
 }
 
 // benchmarks in the order in which they run: the two with many clusters, which
-// they share, come last.
+// they share, come late. Those of OLM are the last: they remove the operator.
 var benchmarks = []benchmark{
 	{name: "create-writes", n: 5, run: createWrites},
 	{name: "create-ready", n: 20, run: createReady},
@@ -56,6 +56,8 @@ var benchmarks = []benchmark{
 	{name: "empty-primary", n: 500, run: emptyPrimary},
 	{name: "steady-writes", n: fleetSize, run: steadyWrites},
 	{name: "footprint", n: fleetSize, run: footprint},
+	{name: "olm-install", n: 5, run: olmInstall},
+	{name: "olm-upgrade", n: 20, run: olmUpgrade},
 }
 
 func main() {
@@ -73,6 +75,7 @@ func run(ctx context.Context, args []string) error {
 	only := flags.String("only", "", "names of benchmarks, by commas; empty for all")
 	out := flags.String("out", "", "file to write the results to, as JSON")
 	profile := flags.String("cpuprofile", "", "file to write a CPU profile of noop-rate to")
+	version := flags.String("version", "", "version of the working tree, which those of OLM install")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the flags: %w", err)
 	}
@@ -80,7 +83,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	results, err := measure(ctx, selected, *profile)
+	results, err := measure(ctx, selected, &suite{out: os.Stdout, clock: clock.RealClock{}, profile: *profile, version: *version})
 	if len(results) > 0 {
 		fmt.Println()
 		err = errors.Join(err, printTable(os.Stdout, results))
@@ -137,13 +140,12 @@ func parseNames(list string) ([]string, error) {
 
 // measure runs the benchmarks one after the other. One that fails does not keep
 // the others from running.
-func measure(ctx context.Context, selected []benchmark, profile string) ([]result, error) {
+func measure(ctx context.Context, selected []benchmark, s *suite) ([]result, error) {
 	m, err := thisMachine()
 	if err != nil {
 		return nil, err
 	}
 	fmt.Println("machine:", m)
-	s := &suite{out: os.Stdout, clock: clock.RealClock{}, profile: profile}
 	if slices.ContainsFunc(selected, func(b benchmark) bool { return !b.standalone }) {
 		printSettings(ctx, os.Stdout)
 		if err := s.connect(ctx); err != nil {

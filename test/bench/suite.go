@@ -39,6 +39,8 @@ type suite struct {
 	clock clock.WithTicker
 	// profile is the file for a CPU profile; empty for none.
 	profile string
+	// version is that of the working tree.
+	version string
 
 	// Of the Kubernetes that most benchmarks need.
 	api       *kubeapi.API
