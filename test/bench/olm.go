@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/yaml"
@@ -34,10 +35,10 @@ func (s *suite) olm(ctx context.Context) (*lifecycle.OLM, error) {
 		return nil, err
 	}
 	s.fleet = nil
-	if err := o.Uninstall(ctx); err != nil {
+	if err := o.Evict(ctx); err != nil {
 		return nil, err
 	}
-	return o, o.Evict(ctx)
+	return o, o.Uninstall(ctx) // what an interrupted run has left
 }
 
 // olmInstall measures how long after its Subscription the operator of the working tree is
@@ -140,7 +141,7 @@ func (s *suite) upgrade(ctx context.Context, o *lifecycle.OLM, round int, cluste
 	s.say("%d writes, longest pause of one cluster %s; restarted %v; children %v", seen.Writes.Confirmed+seen.Writes.Unconfirmed, seen.Pause, seen.Restarted, children)
 	but := ""
 	if len(to.writes) > 0 {
-		but = fmt.Sprintf(" but %v, as the release says", to.writes)
+		but = fmt.Sprintf(" but %s, which it changes,", strings.Join(to.writes, " and "))
 	}
 	in := fmt.Sprintf("in the upgrade to %s in %s", to.version, to.channel)
 	return []result{
