@@ -153,6 +153,7 @@ test-olm-all: bin/cluster ## all of them, with 20 RedisClusters
 N         ?= 10
 SEED      ?= 1
 SCHEDULES ?= 3000000
+FIRST     ?= 1
 REPORTS   ?= $(CURDIR)/reports
 
 chaos: CLUSTER_NAME := chaos
@@ -164,7 +165,7 @@ chaos: bin/cluster ## all end-to-end tests N times, in another order each: N=10 
 	done; echo "$$failed of $(N) rounds failed; their reports, with a timeline of each test: $(REPORTS)"; [ $$failed = 0 ]
 
 soak: bin/cluster ## the simulation SCHEDULES times, and a crash of the operator after each of its writes, without a sample
-	@go test -count 1 -timeout 0 ./internal/testkit/simulation -run TestNoSchedule -schedules $(SCHEDULES) -v
+	@go test -count 1 -timeout 0 ./internal/testkit/simulation -run TestNoSchedule -first $(FIRST) -schedules $(SCHEDULES) -v
 	@export CRASH_ALL=1 KUBEBUILDER_ASSETS=$$($(CLUSTER) build kubernetes) REDIS_ROOTS=$$($(IMAGES) roots --print | paste -sd:); \
 	go test -count 1 -timeout 0 ./controllers
 

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"seang.org/operator/internal/redis"
@@ -32,7 +34,7 @@ func TestLeft(t *testing.T) {
 		"an offset of an earlier epoch means nothing":           {looks: []Member{primaryAt(100), primaryAt(120)}, epoch: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			marks, left := Marks{}, false
+			marks, left, waits := Marks{}, false, false
 			for i, look := range c.looks {
 				f := facts(record(), look, member(1, replica(0)), member(2, successor))
 				if i == len(c.looks)-1 && c.epoch > 0 {
@@ -40,7 +42,12 @@ func TestLeft(t *testing.T) {
 				}
 				marks.Apply(&f)
 				f.Members[1].SyncTarget = 90
-				left = holder(Next(f).Record, id(2)) == nil
+				d := Next(f)
+				left = holder(d.Record, id(2)) == nil
+				waits = slices.ContainsFunc(d.Waits, func(w Wait) bool { return w.Poll && strings.Contains(w.Message, "r-2, which has no pod") })
+			}
+			if waits == left {
+				t.Errorf("looks again for it to leave: %t", waits)
 			}
 			if left != c.gone {
 				t.Errorf("it left the record: %t, want %t", left, c.gone)

@@ -22,6 +22,7 @@ func steady(f *Facts, primary *Member) Decision {
 	record.ReplicationID = string(primary.Info.ReplicationID)
 	record.Previous = nil
 	synced := refresh(f, &record, primary)
+	departed(f, &d, &record, primary)
 	admitted := admit(f, &record, primary)
 	d.InSync = synced
 	lease(f, &d, &record, primary, slices.ContainsFunc(synced, func(pod string) bool { return !f.pod(pod).Leaving }))
@@ -82,6 +83,22 @@ func refresh(f *Facts, record *v1alpha1.Record, primary *Member) []string {
 	}
 	record.MayHold = kept
 	return synced
+}
+
+// departed waits for holders without a pod to leave the record. While one is in it, the
+// next failover would wait for a process that nobody will ever read, and no event tells
+// when another copy has all that it may have confirmed. That there is no other copy
+// yet, others say.
+func departed(f *Facts, d *Decision, record *v1alpha1.Record, primary *Member) {
+	if f.copied(primary) == 0 {
+		return
+	}
+	for _, h := range record.MayHold {
+		if _, gone := f.Left[h.MemberID]; gone {
+			d.wait(Wait{Reason: v1alpha1.ReasonReplicaSyncing, Poll: true, Message: fmt.Sprintf(
+				"no replica is known yet to have all that %s, which has no pod any more, may have confirmed", h.Pod)})
+		}
+	}
 }
 
 // copied is the offset up to which the primary's data has another copy, or up to

@@ -8,6 +8,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run this one schedule and print what happens")
+	firstFlag = flag.Uint64("first", 1, "the seed to begin with")
 	countFlag = flag.Uint64("schedules", 20000, "how many schedules to run")
 )
 
@@ -29,7 +30,7 @@ func TestNoScheduleBreaksAPromise(t *testing.T) {
 	}
 	began := time.Now()
 	ready := 0
-	for seed := uint64(1); seed <= count; seed++ {
+	for seed := *firstFlag; seed < *firstFlag+count; seed++ {
 		w := Run(seed, Rules{})
 		if err := w.Violation(); err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, w.Trace())
