@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"seang.org/operator/api/v1alpha1"
@@ -11,7 +12,7 @@ import (
 // gone; what volumes hold decides, and an empty member is never the source
 // while another may hold data (rule NeverFromEmpty).
 func recoverData(f *Facts, d Decision) Decision {
-	if stale := firstWithData(f.liveHolders()); stale != nil {
+	if stale := firstWithData(slices.DeleteFunc(f.liveHolders(), f.outdone)); stale != nil {
 		d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Stuck: true, Message: fmt.Sprintf(
 			"only %s lives and it was not in sync with %s: promoting it would lose acknowledged writes; bring back a pod with a newer copy, or %s", stale.Pod, f.Record.Primary.Pod, f.howToAccept(stale))})
 		return d
@@ -43,6 +44,13 @@ func recoverData(f *Facts, d Decision) Decision {
 	}
 	d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Message: "no member answers"})
 	return d
+}
+
+// outdone says that the volume of the recorded primary is back, with the whole history of
+// a process that was not in sync. Another history is no proof that it has less.
+func (f *Facts) outdone(stale *Member) bool {
+	own := f.pod(f.Record.Primary.Pod)
+	return f.Persistent && own != nil && own != stale && own.Answers() && own.Info.Keys > 0 && own.Info.Has(stale.Info)
 }
 
 // unreached names the pod of a process that may hold data in its memory and

@@ -9,6 +9,7 @@ import (
 func TestRecover(t *testing.T) {
 	fresh := func(n int64) []func(*Member) { return []func(*Member){booted, restarted, keys(n)} }
 	volumes := func(f Facts) Facts { f.Persistent = true; return f }
+	graceful := func(m *Member) { m.Info.ReplicationID, m.Info.Offset = history, 100 }
 	decide(t, map[string]struct {
 		facts Facts
 		want  string
@@ -36,6 +37,20 @@ func TestRecover(t *testing.T) {
 			want: `record epoch 2 of r-0, lease false, holders 0-again*
 				promote r-0
 				service r-0`,
+		},
+		"a holder that was not in sync and has a part of it does not keep it from that": {
+			facts: volumes(facts(record(notInSync(2)), member(0, append(fresh(5), graceful)...), member(1, proved(ProofTerminated)), member(2, replica(0), detached, linkDown(1)))),
+			want: `record epoch 2 of r-0, lease false, holders 0-again*
+				promote r-0
+				service r-0`,
+		},
+		"one that has more does": {
+			facts: volumes(facts(record(notInSync(2)), member(0, append(fresh(5), graceful)...), member(1, proved(ProofTerminated)), member(2, replica(0), detached, linkDown(1), offset(101)))),
+			want:  "wait NoCandidate: only r-2 lives and it was not in sync with r-0: promoting it would lose acknowledged writes; bring back a pod with a newer copy, or annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2",
+		},
+		"one with another history may have more": {
+			facts: volumes(facts(record(notInSync(2)), member(0, append(fresh(5), graceful)...), member(1, proved(ProofTerminated)), member(2, replica(0), detached, linkDown(1), lineage("zzzz")))),
+			want:  "wait NoCandidate: only r-2 lives and it was not in sync with r-0: promoting it would lose acknowledged writes; bring back a pod with a newer copy, or annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2",
 		},
 		"it is waited for while it loads": {
 			facts: volumes(facts(record(), member(0, booted, restarted, loading), member(1, fresh(6)...), member(2, fresh(0)...))),
