@@ -93,6 +93,10 @@ func (r *RedisClusterReconciler) reconcileConfig(ctx context.Context, s *scope) 
 		if err := r.configureMember(ctx, s, m, wanted, defaults); err != nil {
 			return r.tolerateCommand(ctx, "configure "+m.Pod, err)
 		}
+		// The cache may still have the redis.conf of before, by which no pod is outdated.
+		if differ(conf.StartOnly(wanted), s.memory.pod(m.PodUID).started) {
+			s.wait(plan.Wait{Reason: v1alpha1.ReasonRolling, Message: m.Pod + " began with other directives than are wanted, and is to be replaced"})
+		}
 	}
 	return nil
 }
@@ -135,12 +139,8 @@ func (r *RedisClusterReconciler) configureMember(ctx context.Context, s *scope, 
 			return err
 		}
 	}
-	memory.started = have
-	if differ(start, have) {
-		s.acted = true
-		s.wait(plan.Wait{Reason: v1alpha1.ReasonRolling, Poll: true, Message: m.Pod + " began with other directives than are wanted, and is to be replaced"})
-	}
-	memory.config = maps.Clone(wanted)
+	memory.started, memory.config = have, maps.Clone(wanted)
+	s.acted = s.acted || differ(start, have)
 	return nil
 }
 
