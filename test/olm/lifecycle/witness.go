@@ -23,8 +23,8 @@ import (
 // NextWrites are the children that the working tree writes after an upgrade from a
 // release. It brings another start script, which lies in the ConfigMap: a pod takes it when
 // it is next replaced. And the operator's own user may remove others, which the Secret with
-// the ACL file says.
-func NextWrites() []string { return []string{"configmaps", "secrets"} }
+// the ACL file says. Services say that they have addresses of one IP family, as they had.
+func NextWrites() []string { return []string{"configmaps", "secrets", "services"} }
 
 // Small is a RedisCluster of one primary and one replica, in memory.
 func Small(in, name string) *v1alpha1.RedisCluster {
