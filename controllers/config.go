@@ -86,6 +86,7 @@ func (r *RedisClusterReconciler) reconcileConfig(ctx context.Context, s *scope) 
 	// A process that began with a value of the user must get back what redis.conf has
 	// without it.
 	wanted := conf.WithDefaults(directives)
+	start := conf.StartOnly(wanted)
 	for _, m := range s.replicasFirst() {
 		if m.Info == nil || m.Info.Loading || s.rejected != nil {
 			continue
@@ -94,7 +95,7 @@ func (r *RedisClusterReconciler) reconcileConfig(ctx context.Context, s *scope) 
 			return r.tolerateCommand(ctx, "configure "+m.Pod, err)
 		}
 		// The cache may still have the redis.conf of before, by which no pod is outdated.
-		if differ(conf.StartOnly(wanted), s.memory.pod(m.PodUID).started) {
+		if differ(start, s.memory.pod(m.PodUID).started) {
 			s.wait(plan.Wait{Reason: v1alpha1.ReasonRolling, Message: m.Pod + " began with other directives than are wanted, and is to be replaced"})
 		}
 	}

@@ -26,7 +26,10 @@ func (r *RedisClusterReconciler) reconcileNetworkPolicy(ctx context.Context, s *
 	have := metav1.IsControlledBy(policy, s.cluster)
 	if !s.isolated(have) || r.Namespace == "" {
 		s.networkPolicy = ""
-		return r.removePolicy(ctx, have, policy)
+		if !have {
+			return nil
+		}
+		return r.removePolicy(ctx, policy)
 	}
 	wanted, err := resources.NetworkPolicy(s.input(), r.Namespace)
 	if err != nil {
@@ -49,10 +52,7 @@ func (s *scope) isolated(have bool) bool {
 	return have || s.networkPolicy != "" || s.statefulSet == nil
 }
 
-func (r *RedisClusterReconciler) removePolicy(ctx context.Context, have bool, policy *networkingv1.NetworkPolicy) error {
-	if !have {
-		return nil
-	}
+func (r *RedisClusterReconciler) removePolicy(ctx context.Context, policy *networkingv1.NetworkPolicy) error {
 	err := r.Delete(ctx, policy, client.Preconditions{UID: &policy.UID})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete NetworkPolicy %s, which networkPolicy.mode None asks for: %w", client.ObjectKeyFromObject(policy), err)

@@ -50,10 +50,7 @@ func TestANetworkPolicyIsThereFromTheStartAndComesBack(t *testing.T) {
 	nodes.Start(t, server.Client, namespace, "redis-7.0")
 	stop := operate(t, server, namespace)
 	c := cluster(namespace, 1, false)
-	if err := server.Client.Create(t.Context(), c); err != nil {
-		t.Fatalf("create: %v", err)
-	}
-	await(t, server.Client, c, "Ready", func() bool { return isReady(c) })
+	createReady(t, server.Client, c)
 	first := policyOf(t, server.Client, c)
 	if first == nil || c.Status.NetworkPolicy != first.Name {
 		t.Fatalf("the status names the NetworkPolicy %q, there is %v", c.Status.NetworkPolicy, first)
@@ -97,10 +94,7 @@ func TestAServiceThatCannotBeExposedAsAskedStillMoves(t *testing.T) {
 	pods := nodes.Start(t, server.Client, namespace, "redis-7.0")
 	operate(t, server, namespace)
 	c := cluster(namespace, 2, false)
-	if err := server.Client.Create(t.Context(), c); err != nil {
-		t.Fatalf("create: %v", err)
-	}
-	await(t, server.Client, c, "Ready", func() bool { return isReady(c) })
+	createReady(t, server.Client, c)
 	patch(t, server.Client, c, `{"spec": {"service": {"primary": {"annotations": {"no key!": "value"}}}}}`, false)
 	await(t, server.Client, c, "the refusal in the status", func() bool {
 		accepted := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionSpecAccepted)

@@ -29,10 +29,7 @@ func TestAClusterComesToLifeAndSurvivesTheLossOfItsPrimary(t *testing.T) {
 			pods := nodes.Start(t, server.Client, namespace, "redis-7.0")
 			operate(t, server, namespace)
 			c := cluster(namespace, 2, persistent)
-			if err := server.Client.Create(t.Context(), c); err != nil {
-				t.Fatalf("create: %v", err)
-			}
-			await(t, server.Client, c, "Ready", func() bool { return isReady(c) })
+			createReady(t, server.Client, c)
 			if c.Status.Primary != "cache-0" || c.Status.ActiveReplicas != 2 || c.Status.Phase != v1alpha1.PhaseReady {
 				t.Fatalf("status: %+v", c.Status)
 			}

@@ -93,6 +93,15 @@ func cluster(namespace string, replicas int32, persistent bool) *v1alpha1.RedisC
 	}
 }
 
+// createReady makes the RedisCluster, and waits until it is Ready.
+func createReady(t *testing.T, c client.Client, cluster *v1alpha1.RedisCluster) {
+	t.Helper()
+	if err := c.Create(t.Context(), cluster); err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	await(t, c, cluster, "Ready", func() bool { return isReady(cluster) })
+}
+
 // await reads the object until it is as wanted, and fails the test with its
 // status if that takes too long.
 func await(t *testing.T, c client.Client, cluster *v1alpha1.RedisCluster, what string, holds func() bool) {

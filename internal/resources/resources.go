@@ -7,6 +7,9 @@
 package resources
 
 import (
+	"encoding/json"
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
@@ -80,4 +83,20 @@ func (in Input) owner() *metav1ac.OwnerReferenceApplyConfiguration {
 		WithUID(in.Cluster.UID).
 		WithController(true).
 		WithBlockOwnerDeletion(true)
+}
+
+// convert copies an API value into its apply configuration, which has the same
+// JSON. A nil value leaves the configuration as it is.
+func convert[Value, Configuration any](field string, from *Value, to *Configuration) error {
+	if from == nil {
+		return nil
+	}
+	data, err := json.Marshal(from)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", field, err)
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return fmt.Errorf("copy %s: %w", field, err)
+	}
+	return nil
 }

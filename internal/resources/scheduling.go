@@ -1,9 +1,6 @@
 package resources
 
 import (
-	"encoding/json"
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -83,20 +80,4 @@ func ownSpread(in Input) *corev1ac.PodAntiAffinityApplyConfiguration {
 		prefer(weightNode, corev1.LabelHostname),
 		prefer(weightZone, corev1.LabelTopologyZone),
 	)
-}
-
-// convert copies an API value into its apply configuration, which has the same
-// JSON. A nil value leaves the configuration as it is.
-func convert[Value, Configuration any](field string, from *Value, to *Configuration) error {
-	if from == nil {
-		return nil
-	}
-	data, err := json.Marshal(from)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", field, err)
-	}
-	if err := json.Unmarshal(data, to); err != nil {
-		return fmt.Errorf("copy %s: %w", field, err)
-	}
-	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"seang.org/operator/internal/testkit/apiserver"
 	"seang.org/operator/internal/testkit/fakeredis"
 	"seang.org/operator/internal/testkit/nodes"
+	"seang.org/operator/test/e2e/kubeapi"
 )
 
 const (
@@ -127,7 +128,7 @@ func (c *crowd) awaitReady(ctx context.Context, n int) error {
 	return c.poll(ctx, clusters, func() bool {
 		ready := 0
 		for i := range clusters.Items {
-			if cluster := &clusters.Items[i]; isReady(cluster.Status.Conditions, cluster.Generation) {
+			if cluster := &clusters.Items[i]; kubeapi.IsReady(cluster) {
 				ready++
 			}
 		}

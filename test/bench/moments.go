@@ -67,7 +67,7 @@ func readyAt(requests []audit.Request, cluster string) (time.Time, error) {
 		if err := json.Unmarshal(r.Object, &sent); err != nil {
 			return time.Time{}, fmt.Errorf("read the status of RedisCluster %s in the audit log: %w", cluster, err)
 		}
-		if isReady(sent.Status.Conditions, sent.Generation) {
+		if kubeapi.IsReady(&sent) {
 			return r.At, nil
 		}
 	}

@@ -21,9 +21,10 @@ const (
 	releasesFile  = "catalog/releases.yaml"
 )
 
-// olm finds OLM, and removes what would be in its way: the operator that is installed
-// without it, and the clusters that only that one needs. It lets go of them first.
-func (s *suite) olm(ctx context.Context) (*lifecycle.OLM, error) {
+// olm finds OLM, removes what would be in its way (the operator that is installed without
+// it, and the clusters that only that one needs; it lets go of them first), and publishes
+// a catalog that ends with a version.
+func (s *suite) olm(ctx context.Context, version string) (*lifecycle.OLM, error) {
 	if s.version == "" {
 		return nil, errors.New("-version must name the version of the working tree: make bench sets it")
 	}
@@ -38,20 +39,23 @@ func (s *suite) olm(ctx context.Context) (*lifecycle.OLM, error) {
 	if err := o.Evict(ctx); err != nil {
 		return nil, err
 	}
-	return o, o.Uninstall(ctx) // what an interrupted run has left
+	if err := o.Uninstall(ctx); err != nil { // what an interrupted run has left
+		return nil, err
+	}
+	if err := o.UseCatalog(ctx, "v"+version); err != nil {
+		return nil, err
+	}
+	return o, o.UseGroup(ctx)
 }
 
 // olmInstall measures how long after its Subscription the operator of the working tree is
 // installed.
 func olmInstall(ctx context.Context, s *suite, n int) (results []result, err error) {
-	o, err := s.olm(ctx)
+	o, err := s.olm(ctx, s.version)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, o.Uninstall(context.WithoutCancel(ctx))) }()
-	if err := errors.Join(o.UseCatalog(ctx, "v"+s.version), o.UseGroup(ctx)); err != nil {
-		return nil, err
-	}
 	var samples []float64
 	for i := range n + 1 {
 		if err := o.Uninstall(ctx); err != nil {
@@ -82,12 +86,15 @@ func olmUpgrade(ctx context.Context, s *suite, n int) (results []result, err err
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.olm(ctx)
+	o, err := s.olm(ctx, from)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, o.Uninstall(context.WithoutCancel(ctx))) }()
-	if err := errors.Join(o.UseCatalog(ctx, "v"+from), o.UseGroup(ctx), o.Subscribe(ctx, "candidate"), o.AwaitVersion(ctx, from)); err != nil {
+	if err := o.Subscribe(ctx, "candidate"); err != nil {
+		return nil, err
+	}
+	if err := o.AwaitVersion(ctx, from); err != nil {
 		return nil, err
 	}
 	clusters, err := s.smallClusters(ctx, o, n)

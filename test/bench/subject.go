@@ -69,7 +69,7 @@ func (c *subject) await(ctx context.Context, what string, holds func(*v1alpha1.R
 // awaitWhole waits until the cluster is Ready with every replica in sync.
 func (c *subject) awaitWhole(ctx context.Context) (*v1alpha1.RedisCluster, error) {
 	return c.await(ctx, "whole", func(now *v1alpha1.RedisCluster) bool {
-		return isReady(now.Status.Conditions, now.Generation) && len(now.Status.InSyncReplicas) == replicas
+		return kubeapi.IsReady(now) && len(now.Status.InSyncReplicas) == replicas
 	})
 }
 

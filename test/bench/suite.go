@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -139,13 +138,8 @@ func (s *suite) awaitReady(ctx context.Context, cluster *v1alpha1.RedisCluster) 
 	defer cancel()
 	reference := &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
 	return kubeapi.Await(ctx, s.api, reference, func(now *v1alpha1.RedisCluster) (bool, error) {
-		return now.Generation >= cluster.Generation && isReady(now.Status.Conditions, now.Generation), nil
+		return now.Generation >= cluster.Generation && kubeapi.IsReady(now), nil
 	})
-}
-
-func isReady(conditions []metav1.Condition, generation int64) bool {
-	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == generation
 }
 
 // delete removes a cluster and waits until its pods are gone too, as they would

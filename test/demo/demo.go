@@ -128,12 +128,8 @@ func (d *demo) awaitReady(ctx context.Context, cluster *v1alpha1.RedisCluster) e
 			d.screen.line("%s", line)
 			shown = line
 		}
-		return isReady(now, ready), nil
+		return kubeapi.IsReady(now), nil
 	})
-}
-
-func isReady(cluster *v1alpha1.RedisCluster, ready *metav1.Condition) bool {
-	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cluster.Generation
 }
 
 // scaleTo sets the number of replicas as kubectl scale does.

@@ -15,6 +15,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -76,7 +77,7 @@ var _ = JustAfterEach(func(ctx SpecContext) {
 	for what, command := range map[string]string{
 		"pods":                "kubectl get pods -A -o wide",
 		"Events":              "kubectl get events -A --sort-by=.lastTimestamp | tail -n 60",
-		"log of the operator": "kubectl logs -n " + kubeapi.OperatorNamespace + " -l control-plane=controller-manager --prefix --tail=300",
+		"log of the operator": "kubectl logs -n " + kubeapi.OperatorNamespace + " -l " + labels.FormatLabels(naming.OperatorPods()) + " --prefix --tail=300",
 	} {
 		said, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput()
 		AddReportEntry(what, fmt.Sprintf("%s\n%s", said, errors.Join(err)), ReportEntryVisibilityFailureOrVerbose)

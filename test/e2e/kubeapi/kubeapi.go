@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -121,6 +122,12 @@ func (a *API) AwaitGone(ctx context.Context, object client.Object) error {
 		return ok && (event.Type == watch.Deleted || gone(found)), nil
 	})
 	return explain(ctx, object, err)
+}
+
+// IsReady says that the spec as it is in this copy of the RedisCluster is in force.
+func IsReady(cluster *v1alpha1.RedisCluster) bool {
+	ready := meta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cluster.Generation
 }
 
 func explain(ctx context.Context, object client.Object, err error) error {

@@ -27,7 +27,7 @@ const (
 // OperatorPods are those of the operator's Deployment; it fails if there are none.
 func (a *API) OperatorPods(ctx context.Context) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	if err := a.List(ctx, list, client.InNamespace(OperatorNamespace), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+	if err := a.List(ctx, list, client.InNamespace(OperatorNamespace), client.MatchingLabels(naming.OperatorPods())); err != nil {
 		return nil, fmt.Errorf("list the operator's pods: %w", err)
 	}
 	if len(list.Items) == 0 {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,8 +36,7 @@ func (o *OLM) AwaitReady(ctx context.Context, clusters ...*v1alpha1.RedisCluster
 	for _, cluster := range clusters {
 		_, err := kubeapi.AwaitGoal(ctx, o.API, cluster.DeepCopy(), kubeapi.Goal[*v1alpha1.RedisCluster]{What: "Ready", Within: ReadyTimeout,
 			Done: func(now *v1alpha1.RedisCluster) bool {
-				ready := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady)
-				return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == now.Generation && now.Generation >= cluster.Generation
+				return kubeapi.IsReady(now) && now.Generation >= cluster.Generation
 			},
 			Show: func(now *v1alpha1.RedisCluster) string { return fmt.Sprintf("%+v", now.Status.Conditions) }})
 		if err != nil {
