@@ -85,7 +85,7 @@ func (c *subject) loseNode(ctx context.Context, o *oracle.Oracle) (found loss, e
 	}
 	cut := c.clock.Now()
 	defer func() {
-		healed := kubeapi.Embedded(context.WithoutCancel(ctx), "node", "heal", primary.Spec.NodeName)
+		healed := c.api.HealNode(context.WithoutCancel(ctx), primary.Spec.NodeName)
 		if err = errors.Join(err, healed); err == nil {
 			_, err = c.awaitCalm(ctx)
 		}

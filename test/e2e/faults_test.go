@@ -108,7 +108,7 @@ var _ = Describe("Where the files, the disk or the platform of a RedisCluster fa
 		c.failOver(ctx, func(primary *corev1.Pod, o *traffic, moved func()) {
 			began := time.Now()
 			embedded(ctx, "node", "cut", primary.Spec.NodeName)
-			defer embedded(context.WithoutCancel(ctx), "node", "heal", primary.Spec.NodeName)
+			defer func() { Expect(api.HealNode(context.WithoutCancel(ctx), primary.Spec.NodeName)).To(Succeed()) }()
 			moved()
 			awaitWrites(ctx, o)
 			measured("node cut → led by another", time.Since(began).Round(time.Millisecond))

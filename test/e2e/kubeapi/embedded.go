@@ -8,6 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // envEmbedded names the embedded cluster that is worked with, as `cluster exec` does.
@@ -36,6 +40,27 @@ func Embedded(ctx context.Context, arguments ...string) error {
 		return fmt.Errorf("cluster %v: %w: %s", arguments, err, said)
 	}
 	return nil
+}
+
+// healTimeout is what a node needs to be ready, and the taints of its loss to go.
+const healTimeout = time.Minute
+
+// HealNode ends that a node of an embedded Kubernetes is cut off, and waits until it takes
+// pods again: those that are made before would all go to the others.
+func (a *API) HealNode(ctx context.Context, name string) error {
+	if err := Embedded(ctx, "node", "heal", name); err != nil {
+		return err
+	}
+	_, err := AwaitGoal(ctx, a, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, Goal[*corev1.Node]{What: "takes pods", Within: healTimeout,
+		Done: func(now *corev1.Node) bool {
+			return len(now.Spec.Taints) == 0 && slices.ContainsFunc(now.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+			})
+		},
+		Show: func(now *corev1.Node) string {
+			return fmt.Sprintf("taints %v, conditions %v", now.Spec.Taints, now.Status.Conditions)
+		}})
+	return err
 }
 
 // embeddedProgram looks from the current directory upwards: a test runs in that of
