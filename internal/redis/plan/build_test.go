@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +112,11 @@ func record(changes ...func(*v1alpha1.Record)) *v1alpha1.Record {
 
 func notInSync(ordinal int) func(*v1alpha1.Record) {
 	return func(r *v1alpha1.Record) { r.MayHold[ordinal].InSync = false }
+}
+
+// unknown is a member that the record does not name.
+func unknown(ordinal int) func(*v1alpha1.Record) {
+	return func(r *v1alpha1.Record) { r.MayHold = slices.Delete(r.MayHold, ordinal, ordinal+1) }
 }
 
 // unloadable is a member whose last process could not load its files.

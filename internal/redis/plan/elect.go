@@ -132,12 +132,17 @@ func fence(f *Facts, d *Decision) bool {
 	if fenced || !f.Record.Lease || f.SilentFor < SilenceLimit {
 		return fenced
 	}
-	for _, m := range f.liveHolders() {
-		if !m.detached() {
+	detachAll(f, d)
+	return false
+}
+
+// detachAll ends what can give the old primary an acknowledgement.
+func detachAll(f *Facts, d *Decision) {
+	for i := range f.Members {
+		if m := &f.Members[i]; m.Answers() && m.attached() {
 			d.step(Detach{Why: Why(fmt.Sprintf("%s is silent for %s: its lease must run out", f.Record.Primary.Pod, SilenceLimit)), Member: m.ID()})
 		}
 	}
-	return false
 }
 
 // kill ends suspects that hang, if another holder can take over: the last copy
@@ -164,10 +169,23 @@ func (f *Facts) liveHolders() []*Member {
 	return live
 }
 
-// Detached says that no holder but the suspects can give the old primary an
+// strays are replicas that have the recorded history and that the record does not know: a
+// person had them follow a member, to which they may have confirmed what others lack.
+func (f *Facts) strays() []*Member {
+	var strays []*Member
+	for i := range f.Members {
+		m := &f.Members[i]
+		if m.Answers() && m.Info.Role == redis.RoleReplica && m.Info.Keys > 0 && holder(f.Record, m.ID()) == nil && continues(f.Record, m) {
+			strays = append(strays, m)
+		}
+	}
+	return strays
+}
+
+// Detached says that no process but the suspects can give the old primary an
 // acknowledgement: the lease of the old primary runs out from here on.
 func (f *Facts) Detached() bool {
-	if f.Record == nil {
+	if f.Record == nil || slices.ContainsFunc(f.Members, func(m Member) bool { return m.attached() }) {
 		return false
 	}
 	for _, h := range f.Record.MayHold {
@@ -181,42 +199,45 @@ func (f *Facts) Detached() bool {
 	return true
 }
 
-// settle waits until no holder receives any more and every holder was read, so
+// settle waits until no member receives any more and every holder was read, so
 // that the most advanced one has every write that WAIT confirmed (rule Settled).
 func settle(f *Facts, d *Decision) ([]*Member, bool) {
-	settled := true
 	for _, h := range f.Record.MayHold {
-		m := f.member(h.MemberID)
-		switch {
-		case m == nil && f.fenced(h.MemberID) == NotProved && h.MemberID != f.Record.Primary:
-			settled = false
+		if m := f.member(h.MemberID); m != nil {
+			settleHolder(f, d, m)
+		} else if f.fenced(h.MemberID) == NotProved && h.MemberID != f.Record.Primary {
 			d.wait(Wait{Reason: v1alpha1.ReasonNoCandidate, Blocking: true, Poll: true, Message: fmt.Sprintf(
 				"%s may hold confirmed writes and does not answer", h.Pod)})
-		case m == nil:
-		case m.Info.Loading:
-			// It will hold what it copied, which may be more than others have.
-			settled = false
-			d.wait(Wait{Reason: v1alpha1.ReasonMemberLoading, Blocking: true, Poll: true, Message: m.Pod + " loads what it copied from the old primary"})
-		case m.isPrimary() && continues(f.Record, m):
-			settled = false
-			d.step(Detach{Why: "it was made a primary by hand, and nothing was written to it", Member: m.ID()})
-		case f.answersAt(m.Info.PrimaryHost):
-			// It may copy what that one has at any time, and with less than it has now;
-			// two replicas that follow each other would do so for ever.
-			settled = false
-			d.step(Detach{Why: "it follows a member that is not the primary", Member: m.ID()})
-		case !m.Info.LinkUp:
-		case f.SilentFor >= SilenceLimit:
-			// Behind a partition a link looks up for long.
-			settled = false
-			d.step(Detach{Why: "its link to the old primary is still open", Member: m.ID()})
-		default:
-			// A dead primary's socket is left to drain.
-			settled = false
-			d.wait(Wait{Reason: v1alpha1.ReasonPromoting, Blocking: true, Poll: true, Message: m.Pod + " still reads what the old primary sent"})
 		}
 	}
-	return f.liveHolders(), settled
+	strays := f.strays()
+	for _, m := range strays {
+		if m.attached() {
+			d.step(Detach{Why: "it follows a member, and nobody recorded that it does", Member: m.ID()})
+		}
+	}
+	return append(f.liveHolders(), strays...), len(d.Steps) == 0 && len(d.Waits) == 0
+}
+
+func settleHolder(f *Facts, d *Decision, m *Member) {
+	switch {
+	case m.Info.Loading:
+		// It will hold what it copied, which may be more than others have.
+		d.wait(Wait{Reason: v1alpha1.ReasonMemberLoading, Blocking: true, Poll: true, Message: m.Pod + " loads what it copied from the old primary"})
+	case m.isPrimary() && continues(f.Record, m):
+		d.step(Detach{Why: "it was made a primary by hand, and nothing was written to it", Member: m.ID()})
+	case f.answersAt(m.Info.PrimaryHost):
+		// It may copy what that one has at any time, and with less than it has now;
+		// two replicas that follow each other would do so for ever.
+		d.step(Detach{Why: "it follows a member that is not the primary", Member: m.ID()})
+	case !m.Info.LinkUp:
+	case f.SilentFor >= SilenceLimit:
+		// Behind a partition a link looks up for long.
+		d.step(Detach{Why: "its link to the old primary is still open", Member: m.ID()})
+	default:
+		// A dead primary's socket is left to drain.
+		d.wait(Wait{Reason: v1alpha1.ReasonPromoting, Blocking: true, Poll: true, Message: m.Pod + " still reads what the old primary sent"})
+	}
 }
 
 // rival is a holder that was made a primary by hand and written to, where what it had

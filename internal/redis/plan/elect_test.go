@@ -84,6 +84,20 @@ func TestElect(t *testing.T) {
 			facts: facts(record(notInSync(2)), member(0, proved(ProofRefused)), member(1, behind...), member(2, ahead...)),
 			want:  failover,
 		},
+		"a replica that a person attached is detached, and has what it confirmed (seed 389671)": {
+			facts: facts(record(unknown(2)), member(0, proved(ProofRefused)), member(1, behind...), member(2, replica(0), offset(120))),
+			want:  "detach r-2",
+		},
+		"a replica that a person had attached wins with more of the history (seed 389671)": {
+			facts: facts(record(unknown(2)), member(0, proved(ProofRefused)), member(1, behind...), member(2, ahead...)),
+			want: `record epoch 2 of r-2, lease false, holders 2* 1
+				promote r-2
+				service r-2`,
+		},
+		"alone it is no candidate": {
+			facts: facts(record(unknown(2)), member(0, proved(ProofRefused)), member(1, proved(ProofRefused)), member(2, ahead...)),
+			want:  "wait NoCandidate: the recorded primary's data is gone; a person must choose between r-2 (5 keys): annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2",
+		},
 		"a holder that never was in sync is no candidate alone": {
 			facts: facts(record(notInSync(2)), member(0, proved(ProofRefused)), member(1, proved(ProofRefused)), member(2, ahead...)),
 			want:  "wait NoCandidate: only r-2 lives and it was not in sync with r-0: promoting it would lose acknowledged writes; bring back a pod with a newer copy, or annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-2@1 to keep the data of r-2",
@@ -137,6 +151,7 @@ func TestTheLeaseRunsFromWhenEveryHolderIsDetached(t *testing.T) {
 		"one ended":                     {[]Member{member(0), member(1, replica(0), detached), member(2, proved(ProofRefused))}, true},
 		"one has a link":                {[]Member{member(0), member(1, replica(0), detached), member(2, replica(0))}, false},
 		"one may get its link back":     {[]Member{member(0), member(1, replica(0), detached), member(2, replica(0), linkDown(9))}, false},
+		"one follows that nobody knows": {[]Member{member(0), member(1, replica(0), detached), member(2, proved(ProofRefused)), member(3, replica(0))}, false},
 		"one does not answer":           {[]Member{member(0), member(1, replica(0), detached), member(2)}, false},
 		"one is gone, nobody knows how": {[]Member{member(0), member(1, replica(0), detached), member(2, noPod)}, false},
 	} {

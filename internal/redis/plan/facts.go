@@ -177,11 +177,16 @@ func (m *Member) follows(primary *Member) bool {
 		m.Info.PrimaryHost == primary.IP && m.Info.PrimaryPort == redis.PortOf(m.secures(primary))
 }
 
-// detached says that the member was made a replica of nobody. One whose link to
-// a member is merely down may be connected between two looks.
+// attached says that the member was told to follow a member. One whose link is merely
+// down may be connected between two looks.
+func (m *Member) attached() bool {
+	return m.Info != nil && m.Info.Role == redis.RoleReplica &&
+		(m.Info.LinkUp || m.Info.PrimaryPort == redis.Port || m.Info.PrimaryPort == redis.PortTLS)
+}
+
+// detached says that the member is a replica of nobody.
 func (m *Member) detached() bool {
-	return m.Answers() && m.Info.Role == redis.RoleReplica && !m.Info.LinkUp &&
-		m.Info.PrimaryPort != redis.Port && m.Info.PrimaryPort != redis.PortTLS
+	return m.Answers() && m.Info.Role == redis.RoleReplica && !m.attached()
 }
 
 func (m *Member) empty() bool { return m.Answers() && m.Info.Keys == 0 }

@@ -32,3 +32,19 @@ func TestTheServiceMovesFirst(t *testing.T) {
 		"the Service goes back if nobody can be moved to": {facts: asked(pointed, lost), want: "service r-0\nwait MemberUnreachable: r-2 does not answer yet\nrefused: r-0 stays primary: r-2 does not answer"},
 	})
 }
+
+// The old primary writes on until it is demoted, beyond the offset of the record (seed 449093).
+func TestTheForkOfAMoveIsWhereTheNewPrimaryBranched(t *testing.T) {
+	f := facts(record(moving), member(0, replica(1), lineage(history), offset(130)), member(1, primary(0), func(m *Member) {
+		m.Info.ReplicationID, m.Info.SecondaryID, m.Info.BranchedAt, m.Info.Offset = "moved", history, 131, 140
+	}), member(2, replica(1)))
+	for _, step := range Next(f).Steps {
+		if s, ok := step.(WriteRecord); ok {
+			if s.Record.ForkOffset != 130 || s.Record.ReplicationID != "moved" {
+				t.Errorf("the fork is recorded at %d of history %s, want 130 of moved", s.Record.ForkOffset, s.Record.ReplicationID)
+			}
+			return
+		}
+	}
+	t.Error("the new primary's history is not recorded")
+}

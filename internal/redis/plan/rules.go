@@ -41,20 +41,20 @@ func forked(record *v1alpha1.Record, m *Member) bool {
 	return contains(record, m.Info.SecondaryID, m.Info.BranchedAt-1) && !continues(record, m)
 }
 
-// MostAdvanced is the holder to promote: of those whose history the record
+// MostAdvanced is the member to promote: of those whose history the record
 // contains, the one with the highest offset; of equals the recorded primary,
-// then the first. It must be known to be in sync, or to have all that one which
+// then the first. It must be known to be in sync, or to have all that a holder which
 // is in sync has; nil if there is none (safety rules 2, 4 and 5). A write may be
-// confirmed by a holder before the operator saw that it is in sync.
-func MostAdvanced(record *v1alpha1.Record, holders []*Member) *Member {
+// confirmed by a member before the operator saw that it is in sync.
+func MostAdvanced(record *v1alpha1.Record, members []*Member) *Member {
 	var best *Member
 	inSync := false
-	for _, m := range holders {
-		h := holder(record, m.ID())
-		if h == nil || !continues(record, m) {
+	for _, m := range members {
+		if !continues(record, m) {
 			continue
 		}
-		inSync = inSync || h.InSync
+		h := holder(record, m.ID())
+		inSync = inSync || (h != nil && h.InSync)
 		switch {
 		case best == nil || m.Info.Offset > best.Info.Offset:
 			best = m

@@ -20,6 +20,10 @@ func steady(f *Facts, primary *Member) Decision {
 	// that it has no backlog (measured).
 	renamed := record.ReplicationID != string(primary.Info.ReplicationID)
 	record.ReplicationID = string(primary.Info.ReplicationID)
+	if string(primary.Info.SecondaryID) == record.ForkID && primary.Info.BranchedAt-1 > record.ForkOffset {
+		// A move is recorded before the old primary is demoted, which writes on until then.
+		record.ForkOffset, renamed = primary.Info.BranchedAt-1, true
+	}
 	record.Previous = nil
 	synced := refresh(f, &record, primary)
 	departed(f, &d, &record, primary)
