@@ -176,8 +176,12 @@ func (r *RedisClusterReconciler) kill(ctx context.Context, s *scope, step plan.K
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the pod %s, which hangs: %w", step.Pod, err)
 	}
+	r.event(s.cluster, corev1.EventTypeWarning, eventKilled, "Kill", step.Reason())
 	return nil
 }
+
+// eventKilled is the reason of the Event that says which process was ended because it hung.
+const eventKilled = "ProcessHung"
 
 // eventKeptAside is the reason of the Event that says where data is that no other
 // member may have.

@@ -76,6 +76,8 @@ type podMemory struct {
 	proof plan.Proof
 	// runID of the process that answered last.
 	runID string
+	// hangsSince is when the process was first seen to hang.
+	hangsSince time.Time
 	// label is the role that was written last, and version the pod's resource
 	// version after our last write; the cache may be behind.
 	label, version string

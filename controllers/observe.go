@@ -241,6 +241,7 @@ func (s *scope) remember(claims map[string]*corev1.PersistentVolumeClaim) {
 		if kube.Older(s.pods[m.Pod].ResourceVersion, p.version) {
 			m.Role = p.label
 		}
+		m.HangsFor = since(&p.hangsSince, s.now, m.Hangs)
 		p.seen(m, s.now)
 	}
 	memory.marks.Apply(&s.facts)

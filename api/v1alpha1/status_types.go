@@ -187,4 +187,8 @@ type Holder struct {
 	// epoch: it is then a candidate for a failover.
 	// +optional
 	InSync bool `json:"inSync,omitempty"`
+	// forked is true for a process that was made a primary by hand and written to: what
+	// it has is not discarded unless a person decides so.
+	// +optional
+	Forked bool `json:"forked,omitempty"`
 }

@@ -248,8 +248,9 @@ func (c rediscluster) writeTo(ctx context.Context, target oracle.Target) *traffi
 	GinkgoHelper()
 	runs++
 	name := fmt.Sprintf("oracle-%d", runs)
+	replicas := c.replicas(ctx)
 	t := &traffic{cluster: c, epoch: c.get(ctx).Status.Record.Epoch,
-		Oracle:  oracle.Start(ctx, target, oracle.Options{Name: name, Plain: 2, Confirming: 2, Pace: 2 * time.Millisecond}),
+		Oracle:  oracle.Start(ctx, target, oracle.Options{Name: name, Plain: 2, Confirming: 2, Pace: 2 * time.Millisecond, Replicas: &replicas}),
 		monitor: oracle.Watch(ctx, name+":monitor", func(ctx context.Context) ([]oracle.Target, error) { return c.members(ctx, target) })}
 	awaitWrites(ctx, t)
 	t.Mark()

@@ -119,6 +119,18 @@ func unknown(ordinal int) func(*v1alpha1.Record) {
 	return func(r *v1alpha1.Record) { r.MayHold = slices.Delete(r.MayHold, ordinal, ordinal+1) }
 }
 
+// forkedBefore is a record of a later epoch, which has forgotten where the member branched.
+func forkedBefore(ordinal int) func(*v1alpha1.Record) {
+	return func(r *v1alpha1.Record) { r.MayHold[ordinal].InSync, r.MayHold[ordinal].Forked = false, true }
+}
+
+// earlier is the process of forkedBefore, a replica of nobody since.
+func earlier(m *Member) {
+	byHand(100)(m)
+	m.Info.Role, m.Info.SecondaryID = redis.RoleReplica, "earlier"
+	detached(m)
+}
+
 // unloadable is a member whose last process could not load its files.
 func unloadable(m *Member) {
 	m.Info, m.Proof, m.Unreadable = nil, ProofTerminated, "2026-12-02T10:00:00Z"
@@ -161,6 +173,8 @@ func text(d Decision) string {
 			fmt.Fprintf(&b, "service %s\n", s.Pod)
 		case Replace:
 			fmt.Fprintf(&b, "replace %s\n", s.Pod)
+		case Kill:
+			fmt.Fprintf(&b, "kill %s\n", s.Pod)
 		case KeepAside:
 			fmt.Fprintf(&b, "aside %s\n", s.Member.Pod)
 		case AppendOnly:
@@ -191,6 +205,9 @@ func recordText(r *v1alpha1.Record) string {
 		s += " " + strings.TrimPrefix(h.RunID, "run-")
 		if h.InSync {
 			s += "*"
+		}
+		if h.Forked {
+			s += "!"
 		}
 	}
 	if r.Previous != nil {

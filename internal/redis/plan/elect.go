@@ -39,7 +39,7 @@ func elect(f *Facts) Decision {
 	for _, m := range holders {
 		if m != best {
 			record.MayHold = append(record.MayHold, v1alpha1.Holder{
-				MemberID: m.ID(), InSync: m.Info.Offset >= record.ForkOffset && continues(f.Record, m)})
+				MemberID: m.ID(), InSync: m.Info.Offset >= record.ForkOffset && continues(f.Record, m), Forked: forked(f.Record, m)})
 		}
 	}
 	promote(&d, best, record, fmt.Sprintf("%s has the most of the history, to offset %d", best.Pod, best.Info.Offset))
@@ -249,7 +249,11 @@ func (f *Facts) rival(best *Member) *Member {
 			continue
 		}
 		common := m.Info.BranchedAt - 1
-		if best == nil || common > best.Info.Offset || !contains(f.Record, m.Info.SecondaryID, common) {
+		known := contains(f.Record, m.Info.SecondaryID, common)
+		if h.Forked && !known {
+			continue // It was compared in the epoch in which it forked.
+		}
+		if best == nil || common > best.Info.Offset || !known {
 			return m
 		}
 	}

@@ -122,6 +122,12 @@ func TestElect(t *testing.T) {
 				promote r-1
 				service r-1`,
 		},
+		"nor one that forked in an earlier epoch, which stays what it is (seed 763903)": {
+			facts: facts(record(forkedBefore(2)), member(0, proved(ProofTerminated)), member(1, replica(0), linkDown(1)), member(2, earlier)),
+			want: `record epoch 2 of r-1, lease false, holders 1* 2!
+				promote r-1
+				service r-1`,
+		},
 		"one that was not written to is a replica again": {
 			facts: facts(record(), member(0, proved(ProofTerminated)), member(1, replica(0), linkDown(1)), member(2, byHand(110), unwritten)),
 			want:  "detach r-2",

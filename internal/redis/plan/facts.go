@@ -80,6 +80,8 @@ type Member struct {
 	// Hangs says that the pod's address accepts connections, which the kernel
 	// does, and that its process says nothing: it is stopped, or busy.
 	Hangs bool
+	// HangsFor is how long that has been so.
+	HangsFor time.Duration
 	// Killed says that the pod is being deleted with next to no grace.
 	Killed bool
 	// SyncTarget is an offset of this epoch's primary read after the member
@@ -139,6 +141,10 @@ const SilenceLimit = 3 * time.Second
 // HangLimit is how long a primary may hang before its process is killed, where
 // another can take over.
 const HangLimit = 5 * time.Second
+
+// ReplicaHangLimit is how long a replica may hang before its process is killed: then the
+// primary has dropped it (repl-timeout), and it must copy in any case.
+const ReplicaHangLimit = 60 * time.Second
 
 // bootPatience is how long the first primary waits for members that start with it:
 // one record of all of them is one write, and without them the cluster is not

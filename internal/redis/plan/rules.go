@@ -35,10 +35,14 @@ func MayFollow(record *v1alpha1.Record, m *Member) bool {
 	return holder(record, m.ID()) != nil && (m.Persistent || continues(record, m))
 }
 
-// forked says that the process left the recorded history and was written to: it was
-// made a primary by hand.
+// forked says that the process left the recorded history, in this epoch or in an earlier
+// one, and was written to: it was made a primary by hand.
 func forked(record *v1alpha1.Record, m *Member) bool {
-	return contains(record, m.Info.SecondaryID, m.Info.BranchedAt-1) && !continues(record, m)
+	if continues(record, m) {
+		return false
+	}
+	h := holder(record, m.ID())
+	return (h != nil && h.Forked) || contains(record, m.Info.SecondaryID, m.Info.BranchedAt-1)
 }
 
 // MostAdvanced is the member to promote: of those whose history the record

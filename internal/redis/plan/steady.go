@@ -83,10 +83,23 @@ func refresh(f *Facts, record *v1alpha1.Record, primary *Member) []string {
 		case stale(m):
 			holder.InSync = false
 		}
+		holder.Forked = branched(record, holder, m)
 		kept = append(kept, holder)
 	}
 	record.MayHold = kept
 	return synced
+}
+
+// branched says that the holder forked, as far as is known; the primary's history is the
+// record's.
+func branched(record *v1alpha1.Record, h v1alpha1.Holder, m *Member) bool {
+	switch {
+	case h.MemberID == record.Primary:
+		return false
+	case m == nil || !m.Answers():
+		return h.Forked
+	}
+	return forked(record, m)
 }
 
 // departed waits for holders without a pod to leave the record. While one is in it, the
@@ -185,6 +198,7 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 	}
 	switch {
 	case !m.Answers() || m.Leaving:
+		withdraw(f, d, primary, m)
 		missing(f, d, m)
 	case !f.mayFollow(record, primary, m):
 		label(d, m, "")
@@ -203,26 +217,12 @@ func attach(f *Facts, d *Decision, record *v1alpha1.Record, primary, m *Member) 
 		d.wait(copying(primary, m))
 		if !m.Serving {
 			label(d, m, "")
+			return
 		}
+		withdraw(f, d, primary, m)
 	default:
 		serve(d, m, "it is in sync, so its data may be read from now on")
 		label(d, m, naming.RoleReplica)
-	}
-}
-
-// serve lets a member that has its data answer reads from then on, once a restart
-// would find the data too.
-func serve(d *Decision, m *Member, why Why) {
-	switch {
-	case m.Persistent && !m.Info.AppendOnly:
-		d.step(AppendOnly{Why: "it started from a snapshot, which later writes are not in", Member: m.ID()})
-	case m.Serving:
-	case m.Info.Rewriting:
-		// Until its first append-only file is complete, a restart would find
-		// nothing, and Redis refuses to end at a SIGTERM (measured).
-		d.wait(Wait{Reason: v1alpha1.ReasonReplicaSyncing, Poll: true, Message: m.Pod + " writes its copy to its volume"})
-	default:
-		d.step(Serve{Why: why, Member: m.ID()})
 	}
 }
 
@@ -234,6 +234,9 @@ func missing(f *Facts, d *Decision, m *Member) {
 	switch {
 	case m.Ordinal >= f.Wanted:
 	case !m.Answers():
+		if m.HangsFor >= ReplicaHangLimit && !m.Killed {
+			d.step(Kill{Why: Why(fmt.Sprintf("%s accepts connections and answers nothing for %s; the primary has its data", m.Pod, ReplicaHangLimit)), Pod: m.Pod, UID: m.PodUID})
+		}
 		d.wait(absent(m))
 	default:
 		d.wait(Wait{Reason: v1alpha1.ReasonPodNotRunning, Message: m.Pod + " is being deleted and will be replaced"})

@@ -113,6 +113,11 @@ func TestSteady(t *testing.T) {
 			want: `label r-2 ""
 				wait ForkedHistory: r-2 has a history that the record does not know, with 5 keys: its data is left untouched until a person decides; annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-0@1 to keep the data of r-0`,
 		},
+		"even in a later epoch (seed 763903)": {
+			facts: facts(record(forkedBefore(2)), member(0, primary(1)), member(1, replica(0)), member(2, earlier)),
+			want: `label r-2 ""
+				wait ForkedHistory: r-2 has a history that the record does not know, with 5 keys: its data is left untouched until a person decides; annotate the RedisCluster with cache.seang.org/accept-data-loss: uid-0@1 to keep the data of r-0`,
+		},
 		"where it has a volume, what it has is kept aside": {
 			facts: facts(record(), member(0, primary(1), persistent), member(1, replica(0), persistent), member(2, byHand(100), persistent)),
 			want: `detach r-2

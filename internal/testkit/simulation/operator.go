@@ -31,6 +31,8 @@ type memory struct {
 	runID   string
 	serving bool
 	kept    bool
+	// hangsSince when it was first seen to hang; -1 while it does not.
+	hangsSince time.Duration
 }
 
 // errLost ends a pass: the process is not the one that was planned for, or its
@@ -46,7 +48,7 @@ func (o *Operator) forget() {
 
 func (o *Operator) pod(uid types.UID) *memory {
 	if o.pods[uid] == nil {
-		o.pods[uid] = &memory{}
+		o.pods[uid] = &memory{hangsSince: -1}
 	}
 	return o.pods[uid]
 }
@@ -204,7 +206,7 @@ func (o *Operator) ask(m *plan.Member, pods []*pod) {
 		if remembered.runID != p.runID {
 			*remembered = memory{runID: p.runID}
 		}
-		remembered.proof = plan.NotProved
+		remembered.proof, remembered.hangsSince = plan.NotProved, -1
 		m.Serving, m.KeptAside = remembered.serving, remembered.kept
 		return
 	case pod.leaving:
@@ -215,7 +217,7 @@ func (o *Operator) ask(m *plan.Member, pods []*pod) {
 	if m.Proof == plan.NotProved {
 		m.Proof = remembered.proof
 	}
-	remembered.proof = m.Proof
+	remembered.proof, m.HangsFor = m.Proof, o.since(&remembered.hangsSince, m.Hangs)
 }
 
 // process returns the very process id, if the operator reaches it. A command

@@ -27,12 +27,16 @@ type Options struct {
 	Confirming int
 	// Pace is the least time between two writes of a writer.
 	Pace time.Duration
+	// Replicas is where what the confirming writers wrote is read meanwhile; nil reads
+	// nowhere.
+	Replicas *Target
 }
 
 // Oracle is a set of writers at work.
 type Oracle struct {
 	target  Target
 	writers []*writer
+	reader  *reader
 	clock   clock.PassiveClock
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -57,6 +61,13 @@ func Start(ctx context.Context, target Target, options Options) *Oracle {
 		}
 		o.writers = append(o.writers, w)
 		o.running.Go(func() { w.run(ctx) })
+	}
+	if options.Replicas != nil {
+		o.reader = &reader{target: *options.Replicas, clock: o.clock}
+		for _, w := range o.writers[options.Plain:] {
+			o.reader.keys = append(o.reader.keys, w.key)
+		}
+		o.running.Go(func() { o.reader.run(ctx) })
 	}
 	return o
 }
@@ -157,6 +168,14 @@ type Report struct {
 	Unanswered int `json:"unanswered"`
 	// Misplaced values are there twice, or before one that was written earlier.
 	Misplaced int `json:"misplaced"`
+	// Reads at replicas, those that were too old, and the age of the oldest.
+	Reads     int           `json:"reads,omitempty"`
+	Stale     int           `json:"stale,omitempty"`
+	Staleness time.Duration `json:"stalenessNanoseconds,omitempty"`
+	// Backward are reads that went back on one connection, BackwardConfirmed those of
+	// them behind a confirmed write.
+	Backward          int `json:"backward,omitempty"`
+	BackwardConfirmed int `json:"backwardConfirmed,omitempty"`
 	// Refused writes, by Redis's error code.
 	Refused map[string]int `json:"refused,omitempty"`
 	// Lost names some of the lost writes, for a person.
@@ -171,6 +190,11 @@ func (r *Report) Add(other Report) {
 	r.LostUnconfirmed += other.LostUnconfirmed
 	r.Unanswered += other.Unanswered
 	r.Misplaced += other.Misplaced
+	r.Reads += other.Reads
+	r.Stale += other.Stale
+	r.Staleness = max(r.Staleness, other.Staleness)
+	r.Backward += other.Backward
+	r.BackwardConfirmed += other.BackwardConfirmed
 	if r.Refused == nil {
 		r.Refused = map[string]int{}
 	}
@@ -196,7 +220,7 @@ func (r Report) Err(planned bool) error {
 	if r.Confirmed+r.Unconfirmed == 0 {
 		errs = append(errs, errors.New("no write was acknowledged: nothing is shown"))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.readErr(planned))...)
 }
 
 // Verify ends the writers, reads everything back through the same Service and
@@ -216,6 +240,12 @@ func (o *Oracle) Verify(ctx context.Context) (Report, error) {
 			return report, fmt.Errorf("read back %s: %w", w.key, err)
 		}
 		w.compare(found, &report)
+		if o.reader != nil && w.confirms {
+			o.reader.judge(w, &report)
+		}
+	}
+	if o.reader != nil {
+		report.Reads = o.reader.reads
 	}
 	return report, nil
 }

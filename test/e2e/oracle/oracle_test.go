@@ -89,7 +89,7 @@ func TestOracleSeesALostTail(t *testing.T) {
 	promote(ctx, t, server)
 	target := Target{Address: server.Address(), Username: naming.UserDefault, Password: redisserver.Passwords.Default}
 
-	o := Start(ctx, target, Options{Name: "kept", Plain: 2, Confirming: 1, Pace: time.Millisecond})
+	o := Start(ctx, target, Options{Name: "kept", Plain: 2, Confirming: 1, Pace: time.Millisecond, Replicas: &target})
 	if err := o.Await(ctx, 20); err != nil {
 		t.Fatal(err)
 	}

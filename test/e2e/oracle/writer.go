@@ -24,6 +24,7 @@ type writer struct {
 
 	next        int64
 	confirmed   []int64
+	confirmedAt []time.Time // of each
 	unconfirmed []int64
 	unanswered  int
 	refused     map[string]int
@@ -67,7 +68,7 @@ func (w *writer) write(ctx context.Context, conn *Connection) bool {
 		w.acknowledged(w.dialled)
 		w.dialled = time.Time{}
 		if confirmed {
-			w.confirmed = append(w.confirmed, n)
+			w.confirmed, w.confirmedAt = append(w.confirmed, n), append(w.confirmedAt, w.clock.Now())
 		} else {
 			w.unconfirmed = append(w.unconfirmed, n)
 		}
