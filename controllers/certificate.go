@@ -48,11 +48,7 @@ func (r *RedisClusterReconciler) reconcileCertificate(ctx context.Context, s *sc
 			return err
 		}
 		if !given.Empty() {
-			next := certificate.Next(s.tls.Pair, given, s.memory.deployed == s.tls.Hash())
-			s.useTLS(conf.TLS{Pair: next, Clients: clientDirective[spec.ClientAuth]})
-		}
-		if !given.Equal(s.tls.Pair) && !given.Empty() {
-			s.wait(waitForMembers("the certificate is being changed"))
+			s.changeTLS(given, clientDirective[spec.ClientAuth])
 		}
 	}
 	s.noteExpired()
@@ -64,6 +60,30 @@ func (r *RedisClusterReconciler) reconcileCertificate(ctx context.Context, s *sc
 		return r.withoutCertificate(ctx, s)
 	}
 	return nil
+}
+
+// changeTLS does the next step from what members have to what is given.
+func (s *scope) changeTLS(given certificate.Pair, clients string) {
+	next := given
+	if !given.Equal(s.tls.Pair) {
+		deployed, told := s.memory.deployed == s.tls.Hash(), s.told()
+		next = certificate.Next(s.tls.Pair, given, deployed, told)
+		if !deployed || told || !next.Equal(s.tls.Pair) {
+			s.wait(waitForMembers("the certificate is being changed"))
+		}
+	}
+	s.useTLS(conf.TLS{Pair: next, Clients: clients})
+}
+
+// told says that applications had the time to learn whom to trust since every member has
+// what it has, or that it serves them no longer.
+func (s *scope) told() bool {
+	until := s.memory.deployedAt.Add(s.overlap())
+	if leaf := s.tls.Pair.Leaf(); leaf == nil || !until.Before(leaf.NotAfter) {
+		return true
+	}
+	s.lookAgainWithin(until.Sub(s.now))
+	return !s.now.Before(until)
 }
 
 // noteExpired says that members serve a certificate that has expired.

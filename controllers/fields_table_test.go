@@ -15,7 +15,7 @@ type field struct {
 // Those who look at fields of the volumes have them; a class from which claims can grow.
 const (
 	onVolumes    = `{"enablePersistence": true}`
-	onTLS        = `{"tls": {"secretName": "certificate-one"}}`
+	onTLS        = `{"tls": {"secretName": "certificate-one"}, "auth": {"overlapSeconds": 0}}`
 	onIssuer     = `{"tls": {"issuerRef": {"name": "ca"}}}`
 	onGrowing    = `{"enablePersistence": true, "storage": {"storageClassName": "` + classGrowing + `"}}`
 	classGrowing = "fields-growing"

@@ -50,6 +50,8 @@ type memory struct {
 	withoutTLS bool
 	// deployed is the hash of what every member was seen to have.
 	deployed string
+	// deployedAt is when that was first seen.
+	deployedAt time.Time
 	// issued is what cert-manager said last.
 	issued issuance
 	// withdrawn says that cert-manager is asked for nothing.

@@ -52,7 +52,7 @@ func TestNoCommandFailsWhilePasswordsChange(t *testing.T) {
 			primary := pod(t, server.Client, namespace, "cache-0").Status.PodIP
 			replica := pod(t, server.Client, namespace, "cache-1").Status.PodIP
 			before := fullSyncs(t, server.Client, key, primary)
-			used, err := oracle.Use(t.Context(), server.Client, key, oracle.Addresses{Primary: admin.Address(primary, false), Replicas: admin.Address(replica, false)}, programs)
+			used, err := oracle.Use(t.Context(), server.Client, key, oracle.Addresses{Primary: oracle.Target{Address: admin.Address(primary, false)}, Replicas: oracle.Target{Address: admin.Address(replica, false)}}, programs)
 			if err != nil {
 				t.Fatal(err)
 			}

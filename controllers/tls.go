@@ -113,8 +113,8 @@ func (r *RedisClusterReconciler) reconcileTLS(ctx context.Context, s *scope) err
 		}
 		deployed = deployed && done && err == nil
 	}
-	if deployed {
-		s.memory.deployed = s.tls.Hash()
+	if deployed && s.memory.deployed != s.tls.Hash() {
+		s.memory.deployed, s.memory.deployedAt = s.tls.Hash(), s.now
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ func newTLSStory(t *testing.T, flavour string) *tlsStory {
 	server := apiserver.Get(t)
 	namespace := server.Namespace(t)
 	s := &tlsStory{T: t, server: server, cluster: cluster(namespace, 1, false), nodes: nodes.Start(t, server.Client, namespace, flavour)}
+	s.cluster.Spec.Auth = &v1alpha1.AuthSpec{OverlapSeconds: new(int32(2))}
 	s.stop = operate(t, server, namespace)
 	return s
 }

@@ -23,7 +23,8 @@ type AuthSpec struct {
 
 	// overlapSeconds is how long an old password of an application still works once
 	// the new one does, 0 to 86400: applications that mount a Secret get the new one up
-	// to two minutes late. Unset, it is 180.
+	// to two minutes late. So long they are also told of another CA before members show
+	// certificates of it. Unset, it is 180.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400

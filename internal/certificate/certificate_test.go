@@ -111,12 +111,12 @@ func TestNoMemberMeetsACertificateWhoseCAItDoesNotTrust(t *testing.T) {
 			present, steps := c.from, 0
 			for ; steps < 10; steps++ {
 				if !present.Empty() {
-					waiting := certificate.Next(present, c.to, false)
+					waiting := certificate.Next(present, c.to, false, true)
 					if !bytes.Equal(waiting.Certificate, present.Certificate) {
 						t.Fatal("the certificate changes before every member has what comes before")
 					}
 				}
-				next := certificate.Next(present, c.to, true)
+				next := certificate.Next(present, c.to, true, true)
 				if same(next, present) {
 					break
 				}
@@ -130,6 +130,25 @@ func TestNoMemberMeetsACertificateWhoseCAItDoesNotTrust(t *testing.T) {
 				t.Errorf("%d steps, want %d; there: %t", steps, c.steps, same(present, c.to))
 			}
 		})
+	}
+}
+
+func TestApplicationsAreToldOfAnotherCAFirst(t *testing.T) {
+	first, second := authority.New(t, "first"), authority.New(t, "second")
+	old, renewed, moved := first.Issue(), first.Issue(), second.Issue()
+	if next := certificate.Next(old, renewed, true, false); !same(next, renewed) {
+		t.Error("a renewal waits for applications, which trust its CA already")
+	}
+	both := certificate.Next(old, moved, true, false)
+	if same(both, old) {
+		t.Fatal("applications are not told of the other CA")
+	}
+	if next := certificate.Next(both, moved, true, false); !same(next, both) {
+		t.Error("the certificate changes before applications know its CA")
+	}
+	shown := certificate.Next(both, moved, true, true)
+	if next := certificate.Next(shown, moved, true, false); !same(next, shown) {
+		t.Error("the old CA goes before applications show certificates of the new one")
 	}
 }
 

@@ -6,16 +6,17 @@ import (
 )
 
 // Next is the pair that members are to have next on the way from one to another, so
-// that at no moment one of them meets a certificate whose CA it does not trust: first
-// both CAs, then the new certificate, then the new CA alone. Deployed says that every
-// member has the present pair.
-func Next(present, wanted Pair, deployed bool) Pair {
+// that at no moment a member or an application meets a certificate whose CA it does not
+// trust: first both CAs, then the new certificate, then the new CA alone. Deployed says
+// that every member has the present pair, and told that applications had the time to
+// learn of it: a change of CA waits for that, before either of its last two steps.
+func Next(present, wanted Pair, deployed, told bool) Pair {
 	switch {
 	case present.Empty():
 		return wanted
 	case !trusts(present.CA, wanted.CA):
 		return Pair{Certificate: present.Certificate, Key: present.Key, CA: join(present.CA, wanted.CA)}
-	case !deployed:
+	case !deployed, !told && !trusts(wanted.CA, present.CA):
 		return present
 	case !bytes.Equal(present.Certificate, wanted.Certificate) || !bytes.Equal(present.Key, wanted.Key):
 		return Pair{Certificate: wanted.Certificate, Key: wanted.Key, CA: present.CA}

@@ -49,6 +49,7 @@ var benchmarks = []benchmark{
 	{name: "roll", n: 5, run: roll},
 	{name: "rotation", n: 20, run: rotation},
 	{name: "rotation-time", n: 20, run: rotationTime},
+	{name: "renewal", n: 20, run: renewal},
 	{name: "leader-crash", n: 20, run: leaderCrash},
 	{name: "node-loss", n: 10, run: nodeLoss},
 	{name: "durable-failovers", n: 1000, run: durableFailovers},

@@ -28,38 +28,18 @@ func rotation(ctx context.Context, s *suite, n int) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var programs []oracle.Application
-	for _, library := range []string{"go-redis", "rueidis"} {
-		programs = append(programs,
-			oracle.Application{Library: library, User: oracle.GeneratedUser, Pace: applicationPace},
-			oracle.Application{Library: library, User: naming.UserDefault, Pace: applicationPace})
-	}
 	before, err := c.fullSyncs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at, err := oracle.Services(ctx, c.api, c.key)
+	commands, failed, err := c.underApplications(ctx, []string{naming.UserDefault, oracle.GeneratedUser}, func() error {
+		_, err := c.rotations(ctx, n, oracle.Credential{User: naming.UserDefault}, oracle.Credential{User: oracle.GeneratedUser},
+			oracle.Credential{User: oracle.GivenUser, Secret: oracle.GivenSecret}, oracle.Credential{User: naming.UserOperator}, oracle.Credential{User: naming.UserReplication})
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	used, err := oracle.Use(ctx, c.api, c.key, at, programs)
-	if err != nil {
-		return nil, err
-	}
-	began := s.clock.Now()
-	_, err = c.rotations(ctx, n, oracle.Credential{User: naming.UserDefault}, oracle.Credential{User: oracle.GeneratedUser},
-		oracle.Credential{User: oracle.GivenUser, Secret: oracle.GivenSecret}, oracle.Credential{User: naming.UserOperator}, oracle.Credential{User: naming.UserReplication})
-	commands, failed := 0, 0
-	for _, usage := range used.Stop() {
-		commands, failed = commands+usage.Commands, failed+usage.Failed
-		if usage.Failed > 0 {
-			s.say("%+v", usage)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.say("%d commands, %.0f a second", commands, float64(commands)/s.clock.Since(began).Seconds())
 	// The password of the subject is an old one by now.
 	if c.service, err = oracle.ServiceTarget(ctx, s.api, c.key, naming.PrimaryService(c.key.Name)); err != nil {
 		return nil, err
@@ -69,6 +49,35 @@ func rotation(ctx context.Context, s *suite, n int) ([]result, error) {
 		figure(fmt.Sprintf("commands that failed, of %d, in so many rotations of each of 5 passwords", commands), n, float64(failed), 0),
 		figure("full resyncs", n, float64(after-before), 0),
 	}, errors.Join(err, c.removeRotating(ctx))
+}
+
+// underApplications does something while applications of two libraries for each user do
+// 1,000 commands a second together, and returns how many they did and how many failed.
+func (c *subject) underApplications(ctx context.Context, users []string, do func() error) (commands, failed int, err error) {
+	var programs []oracle.Application
+	for _, library := range []string{"go-redis", "rueidis"} {
+		for _, user := range users {
+			programs = append(programs, oracle.Application{Library: library, User: user, Pace: applicationPace * time.Duration(len(users)) / 2})
+		}
+	}
+	at, err := oracle.Services(ctx, c.api, c.key)
+	if err != nil {
+		return 0, 0, err
+	}
+	used, err := oracle.Use(ctx, c.api, c.key, at, programs)
+	if err != nil {
+		return 0, 0, err
+	}
+	began := c.clock.Now()
+	err = do()
+	for _, usage := range used.Stop() {
+		commands, failed = commands+usage.Commands, failed+usage.Failed
+		if usage.Failed > 0 {
+			c.say("%+v", usage)
+		}
+	}
+	c.say("%d commands, %.0f a second", commands, float64(commands)/c.clock.Since(began).Seconds())
+	return commands, failed, err
 }
 
 // rotationTime changes the password in a Secret of a person's own.

@@ -18,7 +18,6 @@ import (
 	"seang.org/operator/internal/certificate"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis"
-	"seang.org/operator/internal/redis/admin"
 	"seang.org/operator/internal/testkit/authority"
 	"seang.org/operator/test/e2e/oracle"
 )
@@ -37,56 +36,26 @@ func (c rediscluster) binding(ctx context.Context) oracle.Target {
 
 // covering are the names of the cluster.
 func (c rediscluster) covering() authority.Change {
-	suffix := "." + c.key.Namespace + ".svc"
-	return authority.Hosts(naming.PrimaryService(c.key.Name)+suffix, naming.ReplicasService(c.key.Name)+suffix, "*."+naming.NodesService(c.key.Name)+suffix)
+	return authority.Hosts(oracle.CertificateHosts(c.key)...)
 }
 
 // give writes the Secret with the certificate.
 func (c rediscluster) give(ctx context.Context, pair certificate.Pair) {
 	GinkgoHelper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: c.key.Namespace, Name: c.key.Name + "-given"}, Type: corev1.SecretTypeTLS, Data: map[string][]byte{
-		certificate.KeyCertificate: pair.Certificate, certificate.KeyKey: pair.Key, certificate.KeyCA: pair.CA}}
-	if err := api.Create(ctx, secret); err != nil {
-		Expect(api.Update(ctx, secret)).To(Succeed())
-	}
+	Expect(oracle.GiveCertificate(ctx, api, c.key, pair)).To(Succeed())
 }
 
-// awaitServed waits until every member shows the certificate, to one that trusts its CA
-// alone, and returns how long that took.
+// awaitServed waits until every member shows the certificate, and returns how long that
+// took.
 func (c rediscluster) awaitServed(ctx context.Context, pair certificate.Pair) time.Duration {
 	GinkgoHelper()
-	began := time.Now()
-	for _, pod := range c.pods(ctx) {
-		Eventually(func() error {
-			leaf, err := c.handshake(ctx, &pod, &tls.Config{RootCAs: pair.Roots()})
-			if err == nil && !leaf.Equal(pair.Leaf()) {
-				err = fmt.Errorf("it shows the certificate %s", leaf.SerialNumber)
-			}
-			return err
-		}, inForceTimeout, "100ms").Should(Succeed(), pod.Name)
-	}
-	return time.Since(began)
+	took, err := oracle.AwaitServed(ctx, api, c.key, pair)
+	Expect(err).NotTo(HaveOccurred())
+	return took
 }
 
-// handshake connects to a pod by its stable name.
 func (c rediscluster) handshake(ctx context.Context, pod *corev1.Pod, config *tls.Config) (*x509.Certificate, error) {
-	config.ServerName = naming.PodHost(c.key.Name, c.key.Namespace, pod.Name)
-	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", admin.Address(pod.Status.PodIP, true))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	// A server that refuses the client's certificate says so at the first read.
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return nil, err
-	}
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return nil, err
-	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil {
-		return nil, err
-	}
-	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
+	return oracle.Handshake(ctx, c.key, pod, config)
 }
 
 // newcomers connect through the binding all the time, write, and count what failed.
@@ -160,7 +129,9 @@ var _ = Describe("TLS", Label("long"), Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		first, second = authority.New(GinkgoTB(), "first"), authority.New(GinkgoTB(), "second")
-		c = create(ctx, namespace, "secured", spec(2))
+		s := spec(2)
+		s.Auth = &v1alpha1.AuthSpec{OverlapSeconds: new(int32(oracle.RotationOverlap))}
+		c = create(ctx, namespace, "secured", s)
 		c.awaitReady(ctx, startTimeout)
 	}, NodeTimeout(specTimeout))
 
@@ -175,6 +146,17 @@ var _ = Describe("TLS", Label("long"), Ordered, func() {
 	}, SpecTimeout(2*rollTimeout))
 
 	It("gets a renewed certificate, and one of another CA, without a failed command", func(ctx SpecContext) {
+		at, err := oracle.Services(ctx, api, c.key)
+		Expect(err).NotTo(HaveOccurred())
+		used, err := oracle.Use(ctx, api, c.key, at, []oracle.Application{
+			{Library: "go-redis", User: naming.UserDefault, Pace: 5 * time.Millisecond}, {Library: "rueidis", User: naming.UserDefault, Pace: 5 * time.Millisecond}})
+		Expect(err).NotTo(HaveOccurred())
+		defer func() {
+			for _, usage := range used.Stop() {
+				measured("application", fmt.Sprintf("%+v", usage))
+				Expect(usage.Failed).To(BeZero(), "%+v", usage)
+			}
+		}()
 		for what, pair := range map[string]certificate.Pair{"renewed": first.Issue(c.covering()), "another CA": second.Issue(c.covering())} {
 			unharmed(ctx, func() {
 				c.give(ctx, pair)

@@ -2,7 +2,9 @@ package oracle
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"strconv"
 	"sync"
 	"time"
@@ -55,13 +57,13 @@ type Applications struct {
 }
 
 // Addresses are those where applications write and read.
-type Addresses struct{ Primary, Replicas string }
+type Addresses struct{ Primary, Replicas Target }
 
 // Services are the addresses that a RedisCluster tells applications, once both answer:
 // kube-proxy follows a Service up to a second and a half later.
 func Services(ctx context.Context, api client.Reader, cluster client.ObjectKey) (Addresses, error) {
 	var at Addresses
-	for name, address := range map[string]*string{naming.PrimaryService(cluster.Name): &at.Primary, naming.ReplicasService(cluster.Name): &at.Replicas} {
+	for name, address := range map[string]*Target{naming.PrimaryService(cluster.Name): &at.Primary, naming.ReplicasService(cluster.Name): &at.Replicas} {
 		target, err := ServiceTarget(ctx, api, cluster, name)
 		if err != nil {
 			return at, err
@@ -70,7 +72,7 @@ func Services(ctx context.Context, api client.Reader, cluster client.ObjectKey) 
 		if err != nil {
 			return at, err
 		}
-		*address = target.Address
+		*address = target
 	}
 	return at, nil
 }
@@ -82,12 +84,12 @@ func Use(ctx context.Context, api client.Reader, cluster client.ObjectKey, at Ad
 	all := &Applications{stop: stop}
 	for _, program := range programs {
 		login := &login{api: api, cluster: cluster, user: program.User, clock: clock.RealClock{}}
-		for i, address := range []string{at.Primary, at.Replicas} {
+		for i, target := range []Target{at.Primary, at.Replicas} {
 			used := &Usage{Application: program}
-			do, end, err := connect(ctx, program.Library, address, login)
+			do, end, err := connect(ctx, program.Library, target, login)
 			if err != nil {
 				all.Stop()
-				return nil, fmt.Errorf("%s as %s at %s: %w", program.Library, program.User, address, err)
+				return nil, fmt.Errorf("%s as %s at %s: %w", program.Library, program.User, target.Address, err)
 			}
 			all.used = append(all.used, used)
 			words := []string{"SET", "app:" + program.Library, "x"}
@@ -150,26 +152,46 @@ type login struct {
 	read time.Time
 }
 
-func (l *login) password(ctx context.Context) (string, error) {
+// know returns what the application has read of its Secret.
+func (l *login) know(ctx context.Context) (map[string][]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.data == nil || l.clock.Since(l.read) > secretLife {
 		data, err := secret(ctx, l.api, l.cluster.Namespace, naming.UserSecret(l.cluster.Name, l.user))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		l.data, l.read = data, l.clock.Now()
 	}
-	return string(l.data[naming.KeyPassword]), nil
+	return l.data, nil
+}
+
+func (l *login) password(ctx context.Context) (string, error) {
+	data, err := l.know(ctx)
+	return string(data[naming.KeyPassword]), err
+}
+
+// dial connects, with TLS where the target has it, to one that a CA of the Secret vouches
+// for.
+func (l *login) dial(ctx context.Context, target Target) (net.Conn, error) {
+	if target.CA != nil {
+		data, err := l.know(ctx)
+		if err != nil {
+			return nil, err
+		}
+		target.CA = data[naming.KeyCA]
+	}
+	return target.dial(ctx)
 }
 
 // connect makes a client of the library.
-func connect(ctx context.Context, library, address string, l *login) (do command, end func(), err error) {
+func connect(ctx context.Context, library string, target Target, l *login) (do command, end func(), err error) {
 	if library == "rueidis" {
-		return connectRueidis(ctx, address, l)
+		return connectRueidis(ctx, target, l)
 	}
 	c := redis.NewClient(&redis.Options{
-		Addr: address, ConnMaxLifetime: connectionLife, PoolSize: 2,
+		Addr: target.Address, ConnMaxLifetime: connectionLife, PoolSize: 2,
+		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dial(ctx, target) },
 		CredentialsProviderContext: func(ctx context.Context) (string, string, error) {
 			password, err := l.password(ctx)
 			return l.user, password, err
@@ -188,9 +210,12 @@ func connect(ctx context.Context, library, address string, l *login) (do command
 	return do, func() { _ = c.Close() }, nil
 }
 
-func connectRueidis(ctx context.Context, address string, l *login) (command, func(), error) {
+func connectRueidis(ctx context.Context, target Target, l *login) (command, func(), error) {
 	c, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{address}, ForceSingleClient: true, ConnLifetime: connectionLife,
+		InitAddress: []string{target.Address}, ForceSingleClient: true, ConnLifetime: connectionLife,
+		DialCtxFn: func(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return l.dial(context.WithoutCancel(ctx), target)
+		},
 		RingScaleEachConn: ringScale, ReadBufferEachConn: bufferBytes, WriteBufferEachConn: bufferBytes,
 		AuthCredentialsFn: func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)

@@ -28,12 +28,12 @@ const (
 	GivenSecret   = "given-password"
 )
 
-// rotationOverlap in seconds is longer than an application uses what it has read.
-const rotationOverlap = 5
+// RotationOverlap in seconds is longer than an application uses what it has read.
+const RotationOverlap = 5
 
 // RotatingAuth is the part of a spec with these users.
 func RotatingAuth() *v1alpha1.AuthSpec {
-	return &v1alpha1.AuthSpec{OverlapSeconds: new(int32(rotationOverlap)), Users: []v1alpha1.UserSpec{
+	return &v1alpha1.AuthSpec{OverlapSeconds: new(int32(RotationOverlap)), Users: []v1alpha1.UserSpec{
 		{Name: GeneratedUser, Rules: "~app:* +@read +@write +@connection"},
 		{Name: GivenUser, Rules: "~app:* +@all", SecretName: GivenSecret},
 	}}
