@@ -23,12 +23,14 @@ func (w *World) resize(size int) {
 	w.size = size
 }
 
+// unseen says that a person made the process a primary after the operator looked: that it
+// cannot know.
+func (w *World) unseen(p *process) bool { return p.forked && p.forkedAt >= w.observed }
+
 // checkFollow checks that no data on a volume, or of a fork, is overwritten that nobody
 // else has.
 func (w *World) checkFollow(p, primary *process) {
-	// What a person does after the operator looked, it cannot know.
-	unseen := p.forked && p.forkedAt >= w.observed
-	if unseen || (!w.persistent && !p.forked) || p.keptAside || primary == nil || !primary.primary() || w.decided {
+	if w.unseen(p) || (!w.persistent && !p.forked) || p.keptAside || primary == nil || !primary.primary() || w.decided {
 		return
 	}
 	for _, e := range p.log {

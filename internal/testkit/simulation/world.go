@@ -267,7 +267,7 @@ func (w *World) checkEmpty(p *process) {
 		// An old primary that was fenced by its lease, whose pod was deleted by force and
 		// after which another was promoted, nobody can find (docs/safety-rules.md).
 		lost := q.primary() && q != w.last && w.ghost(q)
-		if len(q.log) > 0 && !lost {
+		if len(q.log) > 0 && !lost && !w.unseen(q) {
 			w.violated("%s is promoted empty, and %s holds data", p, q)
 		}
 	}
