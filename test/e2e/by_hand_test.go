@@ -94,7 +94,7 @@ var _ = Describe("A RedisCluster that a person commands by hand", Ordered, func(
 		Expect(kubeapi.Signal(hung, "redis-server", syscall.SIGSTOP)).To(Succeed())
 		Eventually(func() map[string]string { return c.pod(ctx, hung.Name).Labels }, recoveryTimeout, "200ms").ShouldNot(HaveKey(naming.LabelRole))
 		measured("hung → out of the Service", time.Since(began).Round(time.Millisecond))
-		Eventually(func() bool { return c.pod(ctx, hung.Name).UID != hung.UID }, plan.ReplicaHangLimit+recoveryTimeout, "200ms").Should(BeTrue())
+		Eventually(func() bool { now, there := c.pods(ctx)[hung.Name]; return there && now.UID != hung.UID }, plan.ReplicaHangLimit+recoveryTimeout, "200ms").Should(BeTrue())
 		c.expectEvent(ctx, "ProcessHung")
 		now := c.awaitReady(ctx, startTimeout)
 		measured("hung → Ready", time.Since(began).Round(time.Millisecond))
