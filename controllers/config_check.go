@@ -15,6 +15,7 @@ import (
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/internal/redis/conf"
 	"seang.org/operator/internal/redis/plan"
+	"seang.org/operator/internal/redis/versions"
 	"seang.org/operator/internal/resources"
 )
 
@@ -63,7 +64,22 @@ func (r *RedisClusterReconciler) checkConfig(ctx context.Context, s *scope, dire
 	if refused := s.memory.checked.refused; refused != "" {
 		s.reject(v1alpha1.ReasonInvalidConfig, fmt.Sprintf("a server of the image %s does not start with config: %s", in.Image, refused))
 	}
+	s.checkData(s.memory.checked.values)
 	return s.memory.checked.values, r.endCheck(ctx, pod)
+}
+
+// checkData refuses an image whose server is known to be unable to load what the primary
+// has. One of which that is not known is found out by the first replica.
+func (s *scope) checkData(checked map[string]string) {
+	primary := s.decision.Primary
+	flavour, number := conf.CheckedServer(checked)
+	if primary == nil || !s.imageChanges() || flavour == "" {
+		return
+	}
+	has := versions.Server{Flavour: primary.Info.Flavour, Version: primary.Info.Version}
+	if why := (versions.Server{Flavour: flavour, Version: number}).CannotLoad(has); why != "" {
+		s.reject(v1alpha1.ReasonDowngradeRefused, fmt.Sprintf("the image %s cannot load the data: %s; no pod was replaced", s.image(), why))
+	}
 }
 
 // mustCheck says that a change is asked for which no running member can judge.
@@ -71,7 +87,7 @@ func (s *scope) mustCheck(directives map[string]string, removed []string) bool {
 	if s.rendered == nil {
 		return false
 	}
-	if !maps.Equal(conf.StartOnly(s.rendered), conf.StartOnly(directives)) || s.imageChanges() && len(directives) > 0 {
+	if !maps.Equal(conf.StartOnly(s.rendered), conf.StartOnly(directives)) || s.imageChanges() {
 		return true
 	}
 	return slices.ContainsFunc(removed, func(name string) bool {
@@ -111,10 +127,10 @@ func (r *RedisClusterReconciler) runCheck(ctx context.Context, s *scope, pod *co
 	result, ended := outcome(pod)
 	switch {
 	case !ended:
-		s.hold("checks the directives")
 		if trouble := podTrouble(pod); trouble.Reason != "" {
 			s.wait(trouble)
 		}
+		s.hold("checks the directives")
 		return nil
 	case result == nil:
 		s.hold("was ended before it had checked the directives")

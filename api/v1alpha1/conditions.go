@@ -91,7 +91,8 @@ const (
 	// ReasonNotKeptAside: a member cannot save what only it may hold, which would be
 	// lost if it followed the primary.
 	ReasonNotKeptAside = "NotKeptAside"
-	// ReasonDowngradeRefused: a member runs an older Redis than the primary and
+	// ReasonDowngradeRefused: the image is known to be unable to load the data, and no
+	// pod was replaced; or a member runs an older Redis than the primary and
 	// cannot read its data; the roll stops there.
 	ReasonDowngradeRefused = "DowngradeRefused"
 )

@@ -3,6 +3,7 @@ package conf
 import (
 	_ "embed"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -82,6 +83,20 @@ func RenderCheck(directives map[string]string) (string, error) {
 		b.WriteString(line + "\n")
 	}
 	return b.String(), nil
+}
+
+// server is the name under which CheckScript reports the version, as the server says it.
+const server = "server"
+
+var versionLine = regexp.MustCompile(`^(\w+) server v=(\S+)`)
+
+// CheckedServer is the flavour and the version of the server that CheckScript started;
+// empty if it said none.
+func CheckedServer(checked map[string]string) (flavour, version string) {
+	if said := versionLine.FindStringSubmatch(checked[server]); said != nil {
+		return strings.ToLower(said[1]), said[2]
+	}
+	return "", ""
 }
 
 // ParseChecked reads what CheckScript reported: names and values, a line each.

@@ -1,6 +1,7 @@
 
 # Starts a server with the directives in REDIS_CONF and no data, and says as its last
-# words what it makes of the directives in NAMES; or why it does not start. Only sh, the
+# words what it makes of the directives in NAMES, and which version it is; or why it does
+# not start. Only sh, the
 # server and its cli are assumed of the image.
 set -eu
 
@@ -21,5 +22,9 @@ until said=$("$flavour-cli" -s "$PWD/redis.sock" ping 2>/dev/null) && [ "$said" 
 	kill -0 $server 2>/dev/null || exit 1
 done
 # Unquoted: each name is a word.
-"$flavour-cli" -s "$PWD/redis.sock" config get $NAMES >"${TERMINATION_LOG:-/dev/termination-log}"
+{
+	"$flavour-cli" -s "$PWD/redis.sock" config get $NAMES
+	echo server
+	"$flavour-server" --version
+} >"${TERMINATION_LOG:-/dev/termination-log}"
 "$flavour-cli" -s "$PWD/redis.sock" shutdown nosave

@@ -19,6 +19,10 @@ type list struct {
 	// Tested are FLAVOUR-MAJOR.MINOR.
 	Tested []string `json:"tested"`
 	Flaws  []flaw   `json:"flaws"`
+	// Formats of RDB that a line writes, by flavour and line.
+	Formats map[string]map[string]int `json:"formats"`
+	// Foreign are the first and the last format that a flavour does not read.
+	Foreign map[string][2]int `json:"foreign"`
 }
 
 type flaw struct {
@@ -48,6 +52,35 @@ type Verdict struct {
 	Unsupported string
 	// Vulnerable names the flaws and the versions that are without.
 	Vulnerable string
+}
+
+// Server is a flavour, such as redis, and a version, such as 8.0.2.
+type Server struct{ Flavour, Version string }
+
+func (s Server) String() string { return s.Flavour + " " + s.Version }
+
+// CannotLoad says why the server cannot load what another wrote; empty if it can, or if
+// that is not known. A server loads the formats up to its own, but for foreign ones.
+func (s Server) CannotLoad(other Server) string {
+	reads, writes, foreign := s.format(), other.format(), known.Foreign[s.Flavour]
+	switch {
+	case reads == 0 || writes == 0:
+		return ""
+	case reads < writes:
+		return fmt.Sprintf("%s reads RDB files up to format %d, and %s writes format %d", s, reads, other, writes)
+	case foreign[0] <= writes && writes <= foreign[1]:
+		return fmt.Sprintf("%s does not read the RDB format %d of %s", s, writes, other)
+	}
+	return ""
+}
+
+// format of RDB that the server writes; 0 if it is not known.
+func (s Server) format() int {
+	v, err := version.ParseGeneric(s.Version)
+	if err != nil {
+		return 0
+	}
+	return known.Formats[s.Flavour][fmt.Sprintf("%d.%d", v.Major(), v.Minor())]
 }
 
 // Judge looks a version up, for example "redis" and "8.0.2". One that cannot be read

@@ -61,3 +61,28 @@ func TestTheListIsWhole(t *testing.T) {
 		}
 	}
 }
+
+func TestCannotLoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		by, of Server
+		want   string
+	}{
+		"an upgrade":             {Server{"redis", "8.0.4"}, Server{"redis", "7.0.15"}, ""},
+		"the same":               {Server{"redis", "8.0.4"}, Server{"redis", "8.0.1"}, ""},
+		"a downgrade":            {Server{"redis", "7.0.15"}, Server{"redis", "8.0.4"}, "redis 7.0.15 reads RDB files up to format 10, and redis 8.0.4 writes format 12"},
+		"to Redis of one format": {Server{"redis", "8.0.4"}, Server{"valkey", "8.1.4"}, ""},
+		"to an older Redis":      {Server{"redis", "7.0.15"}, Server{"valkey", "8.1.4"}, "format 11"},
+		"to Valkey":              {Server{"valkey", "8.1.4"}, Server{"redis", "7.0.15"}, ""},
+		"to Valkey, too late":    {Server{"valkey", "8.1.4"}, Server{"redis", "8.0.4"}, "format 12"},
+		"to a newer Valkey":      {Server{"valkey", "9.0.1"}, Server{"redis", "8.0.4"}, "does not read the RDB format 12"},
+		"from a newer Valkey":    {Server{"redis", "8.0.4"}, Server{"valkey", "9.0.1"}, "format 80"},
+		"what is not known":      {Server{"redis", "7.0.15"}, Server{"redis", "99.0.0"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.by.CannotLoad(c.of)
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
