@@ -206,7 +206,10 @@ func (w *World) promoting() bool { return w.record != nil && w.record.Replicatio
 
 // misdirect is a person who has a member follow another: in a ring, if that is the primary.
 func (w *World) misdirect(p *process) {
-	if other := w.processes[w.rng.IntN(len(w.processes))]; other != p && p.runs() && !p.loading && !w.mistaken && !w.promoting() {
+	// Whoever gives an old primary a replica that was fenced by its lease undoes that proof.
+	other := w.processes[w.rng.IntN(len(w.processes))]
+	undone := other.primary() && other != w.last
+	if other != p && p.runs() && !p.loading && !w.mistaken && !w.promoting() && !undone {
 		w.mistaken, p.disturbed = true, true
 		w.follow(p, other.pod.ip)
 		w.note("a person has %s follow %s", p, other)
