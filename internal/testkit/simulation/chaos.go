@@ -225,10 +225,17 @@ func (w *World) trim(p *process) {
 func (w *World) heal(*process) {
 	w.note("the network is healed, hung processes go on")
 	for _, p := range w.processes {
+		early := p.hung && p.late() && w.chance(2)
+		if early {
+			w.arrive(p)
+		}
 		if p.hung && p.primary() && !p.loading && !p.unseen && !p.forked {
 			// What clients sent meanwhile is served before replicas are counted. A
 			// frozen node that is cut off too is the residual of docs/safety-rules.md.
 			w.acknowledge(p, false)
+		}
+		if p.hung && p.late() {
+			w.arrive(p)
 		}
 		p.unseen = false
 		p.hung, p.deaf = false, false

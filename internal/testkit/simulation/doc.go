@@ -8,5 +8,6 @@
 // resyncs, a full copy that starts earlier than its end, data that a dead
 // primary had sent, acknowledgements that lag, min-replicas that notices late, a
 // link that stays up in a partition, and a restart from an append-only file
-// that knows no lineage.
+// that knows no lineage. Commands to a process that hangs or is cut off may come late,
+// and an operator that was paused may go on after another led meanwhile.
 package simulation

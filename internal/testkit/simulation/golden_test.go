@@ -15,7 +15,7 @@ func TestTheLifeOfACluster(t *testing.T) {
 	w.pods, w.processes, w.trace = map[string]*pod{}, nil, nil
 	w.createPods()
 	o := &Operator{world: w}
-	o.forget()
+	o.restart()
 	for _, event := range []struct {
 		what string
 		do   func()

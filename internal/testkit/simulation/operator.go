@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/internal/redis/plan"
 )
 
@@ -16,8 +15,13 @@ import (
 // does on the real one.
 type Operator struct {
 	world *World
-	pods  map[types.UID]*memory
-	marks plan.Marks
+	// term in which it leads; with another's it leads no longer.
+	term        int
+	connections map[*process]*connection
+	version     int           // of the record, as read or written last
+	observed    time.Duration // when it looked last
+	pods        map[types.UID]*memory
+	marks       plan.Marks
 	// wanted is the number of members that the last pass worked for.
 	wanted int
 	// Since when each holds, and -1 while it does not.
@@ -42,7 +46,10 @@ var errLost = errors.New("lost")
 // errCrashed ends a pass and the operator's memory with it.
 var errCrashed = errors.New("the operator crashed")
 
-func (o *Operator) forget() {
+// restart is the start of a new process, which leads.
+func (o *Operator) restart() {
+	o.world.term++
+	o.term, o.connections = o.world.term, map[*process]*connection{}
 	o.pods, o.marks, o.detachedSince, o.silentSince, o.bootingSince = map[types.UID]*memory{}, plan.Marks{}, -1, -1, -1
 }
 
@@ -69,7 +76,10 @@ func (o *Operator) interlude() error {
 		w.elapse(w.rng.IntN(4))
 	}
 	if !w.healing && w.chance(80) {
-		return errCrashed
+		if w.chance(2) {
+			return errCrashed
+		}
+		o.overtaken()
 	}
 	return nil
 }
@@ -77,18 +87,24 @@ func (o *Operator) interlude() error {
 // Pass observes, decides and acts, at most four times.
 func (o *Operator) Pass() plan.Decision {
 	var d plan.Decision
+	if o.term != o.world.term {
+		o.restart()
+	}
 	for range 4 {
 		var err error
 		if d, err = o.round(); err != nil {
 			if errors.Is(err, errCrashed) {
 				o.world.note("%v", err)
-				o.forget()
+				o.restart()
 			}
 			return d
 		}
 		if len(d.Steps) == 0 {
 			break
 		}
+	}
+	if d.Record != nil && !o.write(d.Record) {
+		return d
 	}
 	for _, a := range d.Answers {
 		switch a.Request {
@@ -98,14 +114,16 @@ func (o *Operator) Pass() plan.Decision {
 			o.world.accept = ""
 		}
 	}
-	if d.Record != nil {
-		o.world.record = d.Record.DeepCopy()
-	}
 	o.replaceBroken()
-	if o.interlude() == nil && (o.world.size <= o.wanted || d.Removable) {
+	if o.interlude() == nil && o.mayResize(d) {
 		o.world.resize(o.wanted)
 	}
 	return d
+}
+
+// mayResize says that members can be added, or removed by an operator that still leads.
+func (o *Operator) mayResize(d plan.Decision) bool {
+	return o.world.size <= o.wanted || (d.Removable && o.term == o.world.term)
 }
 
 // replaceBroken deletes pods of an older template that cannot start.
@@ -143,7 +161,7 @@ func (o *Operator) round() (plan.Decision, error) {
 // observe gathers the facts, one member after the other.
 func (o *Operator) observe() (plan.Facts, error) {
 	w := o.world
-	o.wanted, w.observed = w.wanted, w.now
+	o.wanted, o.observed, o.version = w.wanted, w.now, w.version
 	f := plan.Facts{Wanted: w.wanted, MoveTo: w.moveTo, Accept: w.accept, MinReplicas: w.strict, Persistent: w.persistent, Service: w.service, Gone: map[types.UID]plan.Proof{}, Record: w.record.DeepCopy()}
 	pods := w.sortedPods()
 	present := map[types.UID]bool{}
@@ -164,7 +182,9 @@ func (o *Operator) observe() (plan.Facts, error) {
 				if err := o.interlude(); err != nil {
 					return f, err
 				}
-				o.ask(m, pods)
+				if err := o.ask(m, pods); err != nil {
+					return f, err
+				}
 			}
 		}
 	}
@@ -192,23 +212,28 @@ func (o *Operator) since(start *time.Duration, holds bool) time.Duration {
 	return o.world.now - *start
 }
 
-// ask reads INFO, or finds out why it cannot.
-func (o *Operator) ask(m *plan.Member, pods []*pod) {
+// ask reads INFO, or finds out why it cannot. The only error is that another leads.
+func (o *Operator) ask(m *plan.Member, pods []*pod) error {
 	i := slices.IndexFunc(pods, func(p *pod) bool { return p.uid == m.PodUID })
 	pod, remembered := pods[i], o.pod(m.PodUID)
 	p := pod.proc
 	switch {
 	case p.isolated || p.deaf:
+		delete(o.connections, p)
 	case p.hung:
 		m.Hangs = true
+		delete(o.connections, p)
 	case p.alive:
+		if err := o.connect(p); err != nil {
+			return err
+		}
 		m.Info = o.world.info(p)
 		if remembered.runID != p.runID {
 			*remembered = memory{runID: p.runID}
 		}
 		remembered.proof, remembered.hangsSince = plan.NotProved, -1
 		m.Serving, m.KeptAside = remembered.serving, remembered.kept
-		return
+		return nil
 	case pod.leaving:
 		m.Proof = plan.ProofTerminated
 	default:
@@ -218,18 +243,5 @@ func (o *Operator) ask(m *plan.Member, pods []*pod) {
 		m.Proof = remembered.proof
 	}
 	remembered.proof, m.HangsFor = m.Proof, o.since(&remembered.hangsSince, m.Hangs)
-}
-
-// process returns the very process id, if the operator reaches it. A command
-// may be lost on its way, and so may its reply: then it ran all the same.
-func (o *Operator) process(id v1alpha1.MemberID) (*process, error) {
-	pod := o.world.pods[id.Pod]
-	if pod == nil || pod.uid != id.PodUID || pod.proc.runID != id.RunID || !pod.proc.runs() || pod.proc.isolated || pod.proc.deaf {
-		return nil, errLost
-	}
-	if !o.world.healing && o.world.chance(60) {
-		o.world.note("a command to %s is lost", pod.proc)
-		return nil, errLost
-	}
-	return pod.proc, nil
+	return nil
 }

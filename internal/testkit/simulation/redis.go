@@ -34,6 +34,7 @@ type process struct {
 	deaf        bool // to the operator alone
 	unseen      bool // hung while nobody could tell that from a lost node
 	disturbed   bool // had a failure since it began
+	givenUp     bool // has no pod, and left the record: others have what it has
 	forked      bool // made primary by hand, and written to
 	forkedAt    time.Duration
 
@@ -52,6 +53,7 @@ type process struct {
 	linkDownSince time.Duration // -1: never was up
 	loading       bool
 
+	open        []*connection // of operators
 	views       map[*process]*view
 	minReplicas int
 	pausedUntil time.Duration

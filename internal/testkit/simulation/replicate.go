@@ -11,6 +11,9 @@ func (w *World) replicate(p *process) {
 	if !p.runs() {
 		return
 	}
+	if p.late() && p.reachable() && w.chance(4) {
+		w.arrive(p)
+	}
 	w.notice(p)
 	switch {
 	case p.primary():

@@ -117,7 +117,8 @@ func TestEachRuleIsNeeded(t *testing.T) {
 				}
 			})
 		}},
-		"KeepTheLastCopy: members are removed at once": {Decision: func(_ *plan.Facts, d *plan.Decision) { d.Removable = true }},
+		"13, leadership is not a fence: a new connection leaves the earlier ones open": {KeepConnections: true},
+		"KeepTheLastCopy: members are removed at once":                                 {Decision: func(_ *plan.Facts, d *plan.Decision) { d.Removable = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,6 +13,8 @@ import (
 type Rules struct {
 	Facts    func(*plan.Facts)
 	Decision func(*plan.Facts, *plan.Decision)
+	// KeepConnections says that a new connection leaves the earlier ones open.
+	KeepConnections bool
 }
 
 // Run runs one schedule: a time with failures, then one without, at the end of
@@ -29,7 +31,7 @@ func Run(seed uint64, rules Rules) *World {
 func run(seed uint64, rules Rules, traced bool) *World {
 	w := newWorld(seed, traced)
 	o := &Operator{world: w, rules: rules}
-	o.forget()
+	o.restart()
 	for range 40 {
 		if w.violation != nil {
 			return w

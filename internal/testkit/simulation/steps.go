@@ -16,7 +16,9 @@ func (o *Operator) do(step plan.Step) error {
 	w.note("operator: %T %s", step, step.Reason())
 	switch step := step.(type) {
 	case plan.WriteRecord:
-		w.record = step.Record.DeepCopy()
+		if !o.write(&step.Record) {
+			return errLost
+		}
 		if w.traced {
 			w.note("record: %s", recordText(w.record))
 		}
@@ -32,55 +34,46 @@ func (o *Operator) do(step plan.Step) error {
 	case plan.Switchover:
 		return o.switchover(step)
 	case plan.Promote:
-		return o.on(step.Member, func(p *process) error { w.promote(p); return nil })
+		return o.on(step.Member, w.promote)
 	case plan.Follow:
-		return o.on(step.Member, func(p *process) error {
+		return o.on(step.Member, func(p *process) {
 			w.checkFollow(p, w.at(step.IP))
 			w.follow(p, step.IP)
-			return nil
 		})
 	case plan.Detach:
-		return o.on(step.Member, func(p *process) error { w.follow(p, ""); return nil })
+		return o.on(step.Member, func(p *process) { w.follow(p, "") })
 	case plan.Serve:
-		return o.on(step.Member, func(p *process) error { p.serving = true; o.pod(p.pod.uid).serving = true; return nil })
+		err := o.on(step.Member, func(p *process) { p.serving = true })
+		o.pod(step.Member.PodUID).serving = err == nil
+		return err
 	case plan.Kill:
+		if o.term != w.term {
+			return errCrashed
+		}
 		if p := w.pods[step.Pod]; p != nil && p.uid == step.UID {
 			p.leaving, p.killed = true, true
 		}
 		return nil
 	case plan.Replace:
+		if o.term != w.term {
+			return errCrashed
+		}
 		if p := w.pods[step.Pod]; p != nil && p.uid == step.UID {
+			w.observed = o.observed
 			w.checkReplace(p)
 			p.leaving = true
 		}
 		return nil
 	case plan.KeepAside:
-		return o.on(step.Member, func(p *process) error {
-			p.keptAside, o.pod(p.pod.uid).kept = true, true
-			return nil
-		})
+		err := o.on(step.Member, func(p *process) { p.keptAside = true })
+		o.pod(step.Member.PodUID).kept = err == nil
+		return err
 	case plan.AppendOnly:
-		return o.on(step.Member, func(p *process) error { p.appendOnly = true; return nil })
+		return o.on(step.Member, func(p *process) { p.appendOnly = true })
 	case plan.SetLease:
-		return o.on(step.Member, func(p *process) error { p.minReplicas = step.Replicas; return nil })
+		return o.on(step.Member, func(p *process) { p.minReplicas = step.Replicas })
 	}
 	return fmt.Errorf("no code does the step %T", step)
-}
-
-// on runs a command, which a process that loads refuses; its reply may be lost.
-func (o *Operator) on(id v1alpha1.MemberID, command func(*process) error) error {
-	p, err := o.process(id)
-	if err != nil {
-		return err
-	}
-	if p.loading {
-		return errLost
-	}
-	if err := command(p); err != nil {
-		return err
-	}
-	_, err = o.process(id)
-	return err
 }
 
 // How long a switchover pauses writes, as in package controllers.
@@ -95,7 +88,7 @@ func (o *Operator) switchover(step plan.Switchover) error {
 	var commands []func() error
 	on := func(id v1alpha1.MemberID, command func(*process)) {
 		commands = append(commands, func() error {
-			return o.on(id, func(p *process) error { command(p); return nil })
+			return o.on(id, command)
 		})
 	}
 	on(step.To, func(*process) {})
@@ -113,7 +106,7 @@ func (o *Operator) switchover(step plan.Switchover) error {
 		if behind {
 			target = step.From
 		}
-		return o.on(target, func(p *process) error { w.promote(p); return nil })
+		return o.on(target, w.promote)
 	})
 	on(step.From, func(p *process) {
 		if !behind {
@@ -139,7 +132,7 @@ func (o *Operator) switchover(step plan.Switchover) error {
 func (o *Operator) catchUp(step plan.Switchover, goal *int64) error {
 	for range 20 {
 		reached := false
-		if err := o.on(step.To, func(p *process) error { reached = p.offset >= *goal; return nil }); err != nil {
+		if err := o.on(step.To, func(p *process) { reached = p.offset >= *goal }); err != nil {
 			return err
 		}
 		if reached {
@@ -147,7 +140,7 @@ func (o *Operator) catchUp(step plan.Switchover, goal *int64) error {
 		}
 		o.world.elapse(5)
 	}
-	_ = o.on(step.From, func(p *process) error { p.pausedUntil = 0; return nil })
+	_ = o.on(step.From, func(p *process) { p.pausedUntil = 0 })
 	return errLost
 }
 

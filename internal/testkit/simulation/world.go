@@ -17,7 +17,7 @@ import (
 type World struct {
 	rng        *rand.Rand
 	now        time.Duration
-	observed   time.Duration // when the operator looked last
+	observed   time.Duration // when the operator that acts had looked
 	traced     bool
 	trace      []string
 	persistent bool
@@ -30,6 +30,8 @@ type World struct {
 	template  int        // that new pods are made from
 	broken    bool       // pods of that template do not start
 	record    *v1alpha1.Record
+	version   int // of the record
+	term      int // of the operator that leads
 	service   string
 	moveTo    string // the pod that a person wants as primary
 	accept    string // a person's decision whose data is kept
@@ -267,7 +269,7 @@ func (w *World) checkEmpty(p *process) {
 		// An old primary that was fenced by its lease, whose pod was deleted by force and
 		// after which another was promoted, nobody can find (docs/safety-rules.md).
 		lost := q.primary() && q != w.last && w.ghost(q)
-		if len(q.log) > 0 && !lost && !w.unseen(q) {
+		if len(q.log) > 0 && !lost && !q.givenUp && !w.unseen(q) {
 			w.violated("%s is promoted empty, and %s holds data", p, q)
 		}
 	}
