@@ -80,9 +80,8 @@ func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *sc
 	in := s.input()
 	in.Image, in.StorageSize, in.Template = s.image(), s.storageSize(), encoded(s.template)
 	if s.statefulSet != nil {
-		if have := ptr.Deref(s.statefulSet.Spec.Replicas, 1) - 1; have > in.Replicas && !s.decision.Removable {
-			s.wait(plan.Wait{Reason: v1alpha1.ReasonScaling, Poll: true, Message: "members are removed once those that stay are in sync"})
-			in.Replicas = have
+		if err := r.keepMembers(ctx, s, &in); err != nil {
+			return err
 		}
 		if done, err := r.reconcileClaimTemplate(ctx, s, in); !done || err != nil {
 			return err
@@ -101,6 +100,20 @@ func (r *RedisClusterReconciler) reconcileStatefulSet(ctx context.Context, s *sc
 		}
 	}
 	return r.child(ctx, s, wanted, &appsv1.StatefulSet{})
+}
+
+// keepMembers leaves members in place that are not wanted, while they cannot be removed.
+func (r *RedisClusterReconciler) keepMembers(ctx context.Context, s *scope, in *resources.Input) error {
+	have := ptr.Deref(s.statefulSet.Spec.Replicas, 1) - 1
+	switch {
+	case have <= in.Replicas:
+		return nil
+	case s.decision.Removable:
+		return r.leads(ctx, 0)
+	}
+	s.wait(plan.Wait{Reason: v1alpha1.ReasonScaling, Poll: true, Message: "members are removed once those that stay are in sync"})
+	in.Replicas = have
+	return nil
 }
 
 // input is what the builders of child objects need; what only that of the

@@ -172,6 +172,9 @@ func (r *RedisClusterReconciler) kill(ctx context.Context, s *scope, step plan.K
 	if pod == nil || pod.UID != step.UID {
 		return nil
 	}
+	if err := r.leads(ctx, 0); err != nil {
+		return err
+	}
 	err := r.Delete(ctx, pod, client.GracePeriodSeconds(killGraceSeconds), client.Preconditions{UID: &step.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the pod %s, which hangs: %w", step.Pod, err)
@@ -209,6 +212,9 @@ func (r *RedisClusterReconciler) replace(ctx context.Context, s *scope, step pla
 	pod := s.pods[step.Pod]
 	if pod == nil || pod.UID != step.UID {
 		return fmt.Errorf("%s: %w", step.Pod, errVoid)
+	}
+	if err := r.leads(ctx, 0); err != nil {
+		return err
 	}
 	err := r.Delete(ctx, pod, client.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -277,13 +283,22 @@ func (r *RedisClusterReconciler) pair(ctx context.Context, s *scope, step plan.S
 			return nil, nil, err
 		}
 	}
-	if r.Leads == nil {
-		return from, to, nil
-	}
-	if err := r.Leads(ctx, switchoverPause); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", admin.ErrNotLeading, err)
+	if err := r.leads(ctx, switchoverPause); err != nil {
+		return nil, nil, err
 	}
 	return from, to, nil
+}
+
+// leads confirms live that nobody else can act for some time: another may have led, and
+// deleted a pod or moved the primary, since the plan was made.
+func (r *RedisClusterReconciler) leads(ctx context.Context, left time.Duration) error {
+	if r.Leads == nil {
+		return nil
+	}
+	if err := r.Leads(ctx, left); err != nil {
+		return fmt.Errorf("%w: %w", admin.ErrNotLeading, err)
+	}
+	return nil
 }
 
 // catchUp waits until the target has everything that the paused primary sent.
