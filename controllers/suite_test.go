@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -68,11 +69,18 @@ func managerOptions(namespace string) manager.Options {
 // operate runs the operator, wired as in production, on the namespace.
 func operate(t *testing.T, server *apiserver.Server, namespace string) (stop func()) {
 	t.Helper()
+	return operateBy(t, server, namespace, clock.RealClock{})
+}
+
+// operateBy is operate by another clock.
+func operateBy(t *testing.T, server *apiserver.Server, namespace string, by clock.PassiveClock) (stop func()) {
+	t.Helper()
 	showLog(t, namespace)
 	mgr, err := manager.New(t.Context(), server.Config, managerOptions(namespace))
 	if err != nil {
 		t.Fatalf("make the manager: %v", err)
 	}
+	mgr.Reconciler.Clock = by
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
