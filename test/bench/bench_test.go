@@ -114,7 +114,7 @@ func TestBenchmarksAreChosenByName(t *testing.T) {
 		"a name that nobody knows":   {only: "speed", wantErr: `there is no benchmark "speed"; there are create-writes, create-ready,`},
 		"a number that is none":      {only: "footprint", n: "some", wantErr: "N must be a whole number"},
 		"no repetitions at all":      {only: "footprint", n: "0", wantErr: "N must be a whole number"},
-		"all of them with no name":   {n: "1", want: []string{"create-writes 1", "create-ready 1", "create-vs-bare 1", "noop-rate 1", "spec-to-write 1", "failover 1", "switchover 1", "roll 1", "rotation 1", "rotation-time 1", "leader-crash 1", "node-loss 1", "durable-failovers 1", "planned-moves 1", "empty-primary 1", "steady-writes 1", "footprint 1", "olm-install 1", "olm-upgrade 1"}},
+		"all of them with no name":   {n: "1", want: []string{"create-writes 1", "create-ready 1", "create-vs-bare 1", "noop-rate 1", "spec-to-write 1", "failover 1", "switchover 1", "roll 1", "rotation 1", "rotation-time 1", "renewal 1", "leader-crash 1", "node-loss 1", "durable-failovers 1", "planned-moves 1", "empty-primary 1", "steady-writes 1", "footprint 1", "olm-install 1", "olm-upgrade 1"}},
 		"a known and an unknown one": {only: "footprint,speed", wantErr: "there is no benchmark"},
 	} {
 		t.Run(name, func(t *testing.T) {
