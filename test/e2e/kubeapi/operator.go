@@ -3,7 +3,9 @@ package kubeapi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -36,23 +38,22 @@ func (a *API) OperatorPods(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// Leader is the operator's pod that holds the Lease.
-func (a *API) Leader(ctx context.Context) (*corev1.Pod, error) {
-	lease := operatorLease()
-	if err := a.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
-		return nil, fmt.Errorf("read the operator's Lease: %w", err)
-	}
-	name := holder(lease)
-	pods, err := a.OperatorPods(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range pods {
-		if pods[i].Name == name {
-			return &pods[i], nil
+// leaderTimeout is far more than a Lease lasts.
+const leaderTimeout = time.Minute
+
+// Leader is the operator's pod that holds the Lease. Nobody does for moments: when one
+// gave it back, or when its pod is gone.
+func (a *API) Leader(ctx context.Context) (leader *corev1.Pod, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, leaderTimeout, fmt.Errorf("no pod of the operator took it within %s", leaderTimeout))
+	defer cancel()
+	err = Await(ctx, a, operatorLease(), func(lease *coordinationv1.Lease) (bool, error) {
+		pods, err := a.OperatorPods(ctx)
+		if i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name == holder(lease) }); i >= 0 {
+			leader = &pods[i]
 		}
-	}
-	return nil, fmt.Errorf("the Lease is held by %q, which is no pod of the operator", name)
+		return leader != nil, err
+	})
+	return leader, err
 }
 
 // AwaitLeader waits until another pod than the named one leads.
