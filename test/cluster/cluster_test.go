@@ -17,6 +17,7 @@ import (
 
 	"seang.org/operator/test/cluster/cgroup"
 	"seang.org/operator/test/cluster/controlplane"
+	"seang.org/operator/test/cluster/host"
 	"seang.org/operator/test/cluster/layout"
 	"seang.org/operator/test/cluster/lifecycle"
 	"seang.org/operator/test/cluster/network"
@@ -56,6 +57,10 @@ func TestCluster(t *testing.T) {
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
+	}
+	// First, for what is compared below is the rules that nft lists, where there is nft.
+	if err := host.EnsurePackages(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
 	}
 	cluster := newCluster(t, selfTest, 3)
 	others, err := layout.List()

@@ -10,9 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sync/errgroup"
+
+	"seang.org/operator/test/cluster/host"
 )
 
 // parallelBuilds is how many components are built at a time: while one links,
@@ -43,7 +44,7 @@ func (s source) build(ctx context.Context, compiled func(pkg string)) (err error
 	if err := os.MkdirAll(filepath.Dir(s.target), 0o755); err != nil {
 		return fmt.Errorf("make the cache directory: %w", err)
 	}
-	unlock, err := lock(ctx, filepath.Join(filepath.Dir(s.target), "."+s.Name+".lock"))
+	unlock, err := host.Lock(ctx, filepath.Join(filepath.Dir(s.target), "."+s.Name+".lock"))
 	if err != nil {
 		return err
 	}
@@ -106,24 +107,4 @@ func (s source) compile(ctx context.Context, out string, compiled func(pkg strin
 // from messages.
 func isPackage(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " :#\t")
-}
-
-// lock takes an exclusive lock on a file. The file stays: to remove it would let
-// two others lock different files of the same name.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("open lock %s: %w", path, err)
-	}
-	locked := make(chan error, 1)
-	go func() { locked <- syscall.Flock(int(file.Fd()), syscall.LOCK_EX) }()
-	select {
-	case err = <-locked:
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
-	}
-	return func() { _ = file.Close() }, nil
 }

@@ -76,6 +76,15 @@ func EnsurePackages(ctx context.Context, out io.Writer) error {
 	if os.Geteuid() != 0 || err != nil {
 		return fmt.Errorf("packages are missing: %s; as root run: apt-get install %s", strings.Join(missing, ", "), strings.Join(missing, " "))
 	}
+	// Tests of several packages run at once, and apt-get refuses to share.
+	unlock, err := Lock(ctx, filepath.Join(os.TempDir(), "redis-operator-packages.lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if missing = MissingPackages(); len(missing) == 0 {
+		return nil
+	}
 	_, _ = fmt.Fprintf(out, "installing packages %s\n", strings.Join(missing, " "))
 	install := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
 	if err := apt(ctx, install...); err == nil {

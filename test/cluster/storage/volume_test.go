@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"seang.org/operator/test/cluster/host"
 )
 
 const mebi = 1 << 20
@@ -84,8 +86,14 @@ func TestVolumeIsNeverTooSmallToFormat(t *testing.T) {
 
 func newVolume(t *testing.T) Volume {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs the programs of a filesystem")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
+	}
+	if err := host.EnsurePackages(t.Context(), os.Stderr); err != nil {
+		t.Fatal(err)
 	}
 	v := volume(t.TempDir(), "pvc-test")
 	t.Cleanup(func() { _ = syscall.Unmount(v.Dir, syscall.MNT_DETACH) })
