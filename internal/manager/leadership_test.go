@@ -26,7 +26,7 @@ func (l lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, 
 	return &l.record, nil, nil
 }
 
-// took is how long each write takes.
+// Update calls took, which lets the time of a write pass.
 func (l lock) Update(context.Context, resourcelock.LeaderElectionRecord) error {
 	l.took()
 	return l.refusal

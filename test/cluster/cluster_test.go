@@ -58,7 +58,7 @@ func TestCluster(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	// First, for what is compared below is the rules that nft lists, where there is nft.
+	// Before hostState, which lists the rules of nft only where nft is installed.
 	if err := host.EnsurePackages(t.Context(), os.Stderr); err != nil {
 		t.Fatal(err)
 	}

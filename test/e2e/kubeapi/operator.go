@@ -46,14 +46,19 @@ const leaderTimeout = time.Minute
 func (a *API) Leader(ctx context.Context) (leader *corev1.Pod, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, leaderTimeout, fmt.Errorf("no pod of the operator took it within %s", leaderTimeout))
 	defer cancel()
+	name := ""
 	err = Await(ctx, a, operatorLease(), func(lease *coordinationv1.Lease) (bool, error) {
+		name = holder(lease)
 		pods, err := a.OperatorPods(ctx)
-		if i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name == holder(lease) }); i >= 0 {
+		if i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name == name }); i >= 0 {
 			leader = &pods[i]
 		}
 		return leader != nil, err
 	})
-	return leader, err
+	if err != nil {
+		return nil, fmt.Errorf("%w; its last holder is %q", err, name)
+	}
+	return leader, nil
 }
 
 // AwaitLeader waits until another pod than the named one leads.
