@@ -20,6 +20,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"seang.org/operator/catalog"
 	"seang.org/operator/test/registry"
 )
 
@@ -145,8 +146,10 @@ func TestEveryFieldIsDescribedAndEveryDescriptionHasAField(t *testing.T) {
 
 // What is stored, and what people send, stays valid.
 func TestTheCRDTakesAllThatTheLastReleaseTook(t *testing.T) {
-	var releases []struct{ Version, Commit string }
-	read(t, "../catalog/releases.yaml", &releases)
+	releases, _, err := catalog.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
 	const file = "config/crd/bases/cache.seang.org_redisclusters.yaml"
 	last := releases[len(releases)-1]
 	var before apiextensionsv1.CustomResourceDefinition

@@ -1,4 +1,3 @@
-// Package catalog checks that what the catalog says agrees with the releases.
 package catalog
 
 import (
@@ -14,11 +13,6 @@ import (
 
 	"seang.org/operator/test/registry"
 )
-
-type release struct {
-	Version, Commit, Changes string
-	Channels                 []string
-}
 
 // blob is any entry of the catalog.
 type blob struct {
@@ -36,10 +30,10 @@ type blob struct {
 	}
 }
 
-func read(t *testing.T) (releases []release, blobs map[string][]blob) {
+func read(t *testing.T) (releases Releases, blobs map[string][]blob) {
 	t.Helper()
-	text := file(t, "releases.yaml")
-	if err := yaml.UnmarshalStrict(text, &releases); err != nil {
+	releases, _, err := Read()
+	if err != nil {
 		t.Fatal(err)
 	}
 	blobs = map[string][]blob{}
@@ -108,7 +102,7 @@ func TestTheChannelsAreThoseOfTheReleases(t *testing.T) {
 }
 
 // accepts checks that the release of a name may be reached from every older one.
-func accepts(t *testing.T, releases []release, name, skipRange string) {
+func accepts(t *testing.T, releases Releases, name, skipRange string) {
 	t.Helper()
 	for _, r := range releases {
 		if csv(r.Version) == name {
@@ -117,6 +111,54 @@ func accepts(t *testing.T, releases []release, name, skipRange string) {
 		in, err := semver.ParseRange(skipRange)
 		if err != nil || !in(semver.MustParse(r.Version)) {
 			t.Errorf("%s skips %q, which leaves out %s: %v", name, skipRange, r.Version, err)
+		}
+	}
+}
+
+// children are the resources of what belongs to a RedisCluster.
+var children = []string{"configmaps", "networkpolicies", "persistentvolumeclaims", "poddisruptionbudgets", "pods", "secrets", "services", "statefulsets"}
+
+func TestTheNextReleaseIsTheBundle(t *testing.T) {
+	releases, next, err := Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var csv struct{ Spec struct{ Version string } }
+	if err := yaml.Unmarshal(file(t, "../bundle/manifests/redis-operator.clusterserviceversion.yaml"), &csv); err != nil {
+		t.Fatal(err)
+	}
+	if csv.Spec.Version != next.Version {
+		t.Errorf("the next release is %s, and bundle/ is of %s: run make bundle VERSION=%s", next.Version, csv.Spec.Version, next.Version)
+	}
+	if !slices.Equal(next.Channels, []string{"candidate"}) || next.Changes == "" {
+		t.Errorf("the next release enters %v, want candidate alone; its changes are %q", next.Channels, next.Changes)
+	}
+	for _, r := range releases.With(next) {
+		for _, resource := range r.Writes {
+			if !slices.Contains(children, resource) {
+				t.Errorf("release %s announces writes to %s, want some of %v", r.Version, resource, children)
+			}
+		}
+	}
+}
+
+func TestAnUpgradeWritesWhatTheReleasesOnItsWayAnnounce(t *testing.T) {
+	releases := Releases{
+		{Version: "0.1.0", Writes: []string{"pods"}}, {Version: "0.2.0", Writes: []string{"services", "configmaps"}},
+		{Version: "0.3.0"}, {Version: "0.4.0", Writes: []string{"secrets", "services"}},
+	}
+	for _, c := range []struct {
+		from, to string
+		want     []string
+	}{
+		{"0.1.0", "0.2.0", []string{"configmaps", "services"}},
+		{"0.2.0", "0.3.0", nil},
+		{"0.1.0", "0.4.0", []string{"configmaps", "secrets", "services"}},
+		{"0.3.0", "0.4.0", []string{"secrets", "services"}},
+		{"0.4.0", "0.4.1", nil},
+	} {
+		if got := releases.Writes(c.from, c.to); !slices.Equal(got, c.want) {
+			t.Errorf("%s → %s writes %v, want %v", c.from, c.to, got, c.want)
 		}
 	}
 }

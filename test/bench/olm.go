@@ -4,22 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	"sigs.k8s.io/yaml"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/catalog"
 	"seang.org/operator/test/olm/lifecycle"
 )
 
-const (
-	// installTarget is for the operator of a catalog that is served, its images on the node.
-	installTarget = 60
-	releasesFile  = "catalog/releases.yaml"
-)
+// installTarget is for the operator of a catalog that is served, its images on the node.
+const installTarget = 60
 
 // olm finds OLM, removes what would be in its way (the operator that is installed without
 // it, and the clusters that only that one needs; it lets go of them first), and publishes
@@ -82,7 +78,11 @@ func olmInstall(ctx context.Context, s *suite, n int) (results []result, err err
 // olmUpgrade counts what n clusters notice, each under clients that write, while the
 // operator is upgraded to a release in another channel, and on to the working tree.
 func olmUpgrade(ctx context.Context, s *suite, n int) (results []result, err error) {
-	from, to, err := edgeAcrossChannels()
+	releases, next, err := catalog.Read()
+	if err != nil {
+		return nil, err
+	}
+	from, to, err := acrossChannels(releases)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +102,8 @@ func olmUpgrade(ctx context.Context, s *suite, n int) (results []result, err err
 		return nil, err
 	}
 	for i, step := range []upgrade{
-		{channel: "stable", version: to},
-		{channel: "candidate", version: s.version, writes: lifecycle.NextWrites()},
+		{channel: "stable", version: to, writes: releases.Writes(from, to)},
+		{channel: "candidate", version: s.version, writes: releases.With(next).Writes(to, s.version)},
 	} {
 		found, err := s.upgrade(ctx, o, i, clusters, step)
 		if err != nil {
@@ -144,11 +144,11 @@ func (s *suite) upgrade(ctx context.Context, o *lifecycle.OLM, round int, cluste
 	if err != nil {
 		return nil, err
 	}
-	children := seen.ChildrenBut(to.writes...)
+	children := seen.Unannounced(to.writes...)
 	s.say("%d writes, longest pause of one cluster %s; restarted %v; children %v", seen.Writes.Confirmed+seen.Writes.Unconfirmed, seen.Pause, seen.Restarted, children)
 	but := ""
 	if len(to.writes) > 0 {
-		but = fmt.Sprintf(" but %s, which it changes,", strings.Join(to.writes, " and "))
+		but = fmt.Sprintf(" but one to each of the %s, which it announces,", strings.Join(to.writes, " and "))
 	}
 	in := fmt.Sprintf("in the upgrade to %s in %s", to.version, to.channel)
 	return []result{
@@ -172,27 +172,9 @@ func (s *suite) smallClusters(ctx context.Context, o *lifecycle.OLM, n int) ([]*
 	return clusters, o.AwaitReady(ctx, clusters...)
 }
 
-// release is what is read of an entry of catalog/releases.yaml.
-type release struct {
-	Version  string
-	Channels []string
-}
-
-// edgeAcrossChannels are the newest release in stable, and the one before it that is in
+// acrossChannels are the newest release in stable, and the one before it that is in
 // candidate only.
-func edgeAcrossChannels() (from, to string, err error) {
-	text, err := os.ReadFile(releasesFile)
-	if err != nil {
-		return "", "", fmt.Errorf("read the releases: %w", err)
-	}
-	var releases []release
-	if err := yaml.Unmarshal(text, &releases); err != nil {
-		return "", "", fmt.Errorf("read the releases in %s: %w", releasesFile, err)
-	}
-	return acrossChannels(releases)
-}
-
-func acrossChannels(releases []release) (from, to string, err error) {
+func acrossChannels(releases catalog.Releases) (from, to string, err error) {
 	for _, r := range slices.Backward(releases) {
 		stable := slices.Contains(r.Channels, "stable")
 		switch {
@@ -202,5 +184,5 @@ func acrossChannels(releases []release) (from, to string, err error) {
 			return r.Version, to, nil
 		}
 	}
-	return "", "", fmt.Errorf("%s has no release in candidate only before one in stable", releasesFile)
+	return "", "", fmt.Errorf("%s has no release in candidate only before one in stable", catalog.File)
 }

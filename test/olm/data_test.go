@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/catalog"
 	"seang.org/operator/test/olm/lifecycle"
 )
 
@@ -65,14 +66,29 @@ func (w witness) awaitWrites(ctx context.Context) {
 }
 
 // verify shows that no container was restarted, no write lost, and that the operator
-// wrote nothing but what is expected: resources by name, of children.
-func (w witness) verify(ctx context.Context, expected ...string) {
+// wrote what is announced: each object of the resources once, and nothing else.
+func (w witness) verify(ctx context.Context, announced ...string) {
+	GinkgoHelper()
+	seen := w.finish(ctx)
+	Expect(seen.Unannounced(announced...)).To(BeEmpty(), "the operator wrote to children what %s does not announce", catalog.File)
+	Expect(seen.Unwritten(announced...)).To(BeEmpty(), "%s announces writes that there were none of", catalog.File)
+}
+
+// verifyUpgrade holds the releases on the way to what they announce.
+func (w witness) verifyUpgrade(ctx context.Context, from, to string) {
+	GinkgoHelper()
+	w.verify(ctx, releases().Writes(from, to)...)
+}
+
+// finish shows that no container was restarted and no write lost.
+func (w witness) finish(ctx context.Context) lifecycle.Seen {
 	GinkgoHelper()
 	seen, err := w.Finish(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	measured("longest pause of writes", seen.Pause.Round(time.Millisecond))
 	measured("writes", fmt.Sprintf("%+v", seen.Writes))
+	measured("writes to children", len(seen.Children))
 	Expect(seen.Writes.Err(true)).To(Succeed())
 	Expect(seen.Restarted).To(BeEmpty(), "containers were restarted")
-	Expect(seen.ChildrenBut(expected...)).To(BeEmpty(), "the operator wrote to children")
+	return seen
 }

@@ -2,7 +2,7 @@ package olm
 
 import (
 	"context"
-	"os"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,49 +12,62 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"seang.org/operator/api/v1alpha1"
+	"seang.org/operator/catalog"
 	"seang.org/operator/internal/naming"
 	"seang.org/operator/test/e2e/kubeapi"
 	"seang.org/operator/test/olm/lifecycle"
 )
 
-// Upgrades in one step from each release; without the ones between.
-var _ = Describe("Every release is upgraded to the newest at once", Ordered, ContinueOnFailure, Label(long), func() {
+// Upgrades in one step from each release, without the ones between.
+var _ = Describe("Every release is upgraded at once", Ordered, ContinueOnFailure, Label(long), func() {
 	AfterEach(func(ctx SpecContext) { uninstall(ctx) }, NodeTimeout(installTimeout))
 
-	for _, version := range releases() {
-		It("from "+version, func(ctx SpecContext) {
-			install(ctx, "v"+version, "candidate")
-			awaitVersion(ctx, version)
-			clusters := []*v1alpha1.RedisCluster{rediscluster(ctx, newNamespace(ctx), "upgraded")}
-			awaitReady(ctx, clusters[0])
-			w := watch(ctx, clusters)
-			useCatalog(ctx, "v"+*next)
-			awaitVersion(ctx, *next)
-			Expect(planned(ctx)).To(ConsistOf(csvName(version), csvName(*next)), "other releases were installed on the way")
-			settle(ctx, clusters)
-			w.verify(ctx, lifecycle.NextWrites()...)
-			removeClusters(ctx, clusters)
+	for _, release := range released() {
+		It("from "+release.Version+" to the next in candidate", func(ctx SpecContext) {
+			upgradesAtOnce(ctx, "candidate", release.Version, *next)
+		}, SpecTimeout(specTimeout))
+	}
+
+	stable := slices.DeleteFunc(released(), func(r catalog.Release) bool { return !slices.Contains(r.Channels, "stable") })
+	newest := stable[len(stable)-1].Version
+	for _, release := range stable[:len(stable)-1] {
+		It("from "+release.Version+" to the newest in stable", func(ctx SpecContext) {
+			upgradesAtOnce(ctx, "stable", release.Version, newest)
 		}, SpecTimeout(specTimeout))
 	}
 })
 
-// releases are the versions in catalog/releases.yaml.
-func releases() (versions []string) {
-	text, err := os.ReadFile("../../catalog/releases.yaml")
-	var read []struct{ Version string }
-	if err == nil {
-		err = yaml.Unmarshal(text, &read)
-	}
+// upgradesAtOnce installs a release when it is the newest, and publishes a later one.
+func upgradesAtOnce(ctx context.Context, channel, from, to string) {
+	GinkgoHelper()
+	install(ctx, "v"+from, channel)
+	awaitVersion(ctx, from)
+	clusters := []*v1alpha1.RedisCluster{rediscluster(ctx, newNamespace(ctx), "upgraded")}
+	awaitReady(ctx, clusters...)
+	w := watch(ctx, clusters)
+	useCatalog(ctx, "v"+to)
+	awaitVersion(ctx, to)
+	Expect(planned(ctx)).To(ConsistOf(csvName(from), csvName(to)), "other releases were installed on the way")
+	settle(ctx, clusters)
+	w.verifyUpgrade(ctx, from, to)
+	removeClusters(ctx, clusters)
+}
+
+// releases are all of them, the working tree the last.
+func releases() catalog.Releases {
+	out, next, err := catalog.Read()
 	if err != nil {
 		panic(err) // while the tree of specs is built nothing else is heard
 	}
-	for _, r := range read {
-		versions = append(versions, r.Version)
-	}
-	return versions
+	return out.With(next)
+}
+
+// released are those that are out.
+func released() catalog.Releases {
+	all := releases()
+	return all[:len(all)-1]
 }
 
 // planned are the names of what InstallPlans have installed.

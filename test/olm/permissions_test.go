@@ -42,7 +42,7 @@ var _ = Describe("An operator that lacks a permission", Ordered, Label(long), fu
 		// What runs is unharmed: the change is taken back while the permission is missing.
 		changeScheduling(ctx, clusters[0], nil)
 		awaitReady(ctx, clusters...)
-		w.verify(ctx, "statefulsets") // refused
+		Expect(w.finish(ctx).Children).To(HaveEach(HaveField("Resource", "statefulsets")), "but for what was refused")
 
 		changeScheduling(ctx, clusters[0], &v1alpha1.SchedulingSpec{NodeSelector: map[string]string{"kubernetes.io/os": "linux"}})
 		role.Rules = complete

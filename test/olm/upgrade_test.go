@@ -11,7 +11,6 @@ import (
 
 	"seang.org/operator/api/v1alpha1"
 	"seang.org/operator/test/e2e/kubeapi"
-	"seang.org/operator/test/olm/lifecycle"
 )
 
 var _ = Describe("The operator, from its first release to the next", Ordered, func() {
@@ -41,7 +40,7 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		useCatalog(ctx, "v0.2.0")
 		awaitVersion(ctx, "0.2.0")
 		settle(ctx, clusters)
-		w.verify(ctx)
+		w.verifyUpgrade(ctx, "0.1.0", "0.2.0")
 	}, SpecTimeout(specTimeout))
 
 	It("is upgraded across channels, from candidate to stable", func(ctx SpecContext) {
@@ -50,7 +49,7 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		changeSubscription(ctx, func(s *operatorsv1alpha1.SubscriptionSpec) { s.Channel = "stable" })
 		awaitVersion(ctx, "0.3.0")
 		settle(ctx, clusters)
-		w.verify(ctx)
+		w.verifyUpgrade(ctx, "0.2.0", "0.3.0")
 	}, SpecTimeout(specTimeout))
 
 	It("waits for approval where a person wants to give it", func(ctx SpecContext) {
@@ -72,7 +71,7 @@ var _ = Describe("The operator, from its first release to the next", Ordered, fu
 		Expect(api.Patch(ctx, plan, client.MergeFrom(before))).To(Succeed())
 		awaitVersion(ctx, *next)
 		settle(ctx, clusters)
-		w.verify(ctx, lifecycle.NextWrites()...)
+		w.verifyUpgrade(ctx, "0.3.0", *next)
 	}, SpecTimeout(specTimeout))
 
 	It("is removed: the data plane goes on; and adopts it without a write when it is back", func(ctx SpecContext) {

@@ -19,12 +19,6 @@ import (
 	"seang.org/operator/test/e2e/oracle"
 )
 
-// NextWrites are the children that the working tree writes after an upgrade from a
-// release. It brings another start script, which lies in the ConfigMap: a pod takes it when
-// it is next replaced. And the operator's own user may remove others, which the Secret with
-// the ACL file says. Services say that they have addresses of one IP family, as they had.
-func NextWrites() []string { return []string{"configmaps", "secrets", "services"} }
-
 // Small is a RedisCluster of one primary and one replica, in memory.
 func Small(in, name string) *v1alpha1.RedisCluster {
 	return &v1alpha1.RedisCluster{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name},
@@ -181,7 +175,21 @@ func (w *Witness) childWrites() ([]audit.Request, error) {
 	}), nil
 }
 
-// ChildrenBut are the writes to children but for those to some resources.
-func (s Seen) ChildrenBut(resources ...string) []audit.Request {
-	return slices.DeleteFunc(slices.Clone(s.Children), func(r audit.Request) bool { return slices.Contains(resources, r.Resource) })
+// Unannounced are the writes to children but for one to each object of the resources that
+// are announced.
+func (s Seen) Unannounced(announced ...string) []audit.Request {
+	once := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(s.Children), func(r audit.Request) bool {
+		object := r.Resource + " " + r.Name
+		first := !once[object]
+		once[object] = true
+		return first && slices.Contains(announced, r.Resource)
+	})
+}
+
+// Unwritten are the resources that are announced to be written, and were not.
+func (s Seen) Unwritten(announced ...string) []string {
+	return slices.DeleteFunc(slices.Clone(announced), func(resource string) bool {
+		return slices.ContainsFunc(s.Children, func(r audit.Request) bool { return r.Resource == resource })
+	})
 }

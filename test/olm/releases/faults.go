@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"seang.org/operator/catalog"
 	"seang.org/operator/test/registry"
 )
 
@@ -11,7 +12,8 @@ import (
 // catalog has the name of the last one that it has; tests use them.
 func faults(next Release) map[string][]Release {
 	after := func(suffix string) Release {
-		return Release{Version: next.Version[:len(next.Version)-1] + suffix, Channels: next.Channels, Changes: "A release for tests."}
+		version := next.Version[:len(next.Version)-1] + suffix
+		return Release{Release: catalog.Release{Version: version, Channels: next.Channels, Changes: "A release for tests."}}
 	}
 	later := after("1") // the same program, under another version
 	broken := after("2")

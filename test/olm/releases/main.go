@@ -21,6 +21,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"seang.org/operator/catalog"
 	"seang.org/operator/test/registry"
 )
 
@@ -57,20 +58,21 @@ func perform(ctx context.Context, task, version string, b builder) error {
 	}
 	defer os.RemoveAll(scratch) //nolint:errcheck // nothing refers to it
 	b.scratch = scratch
-	releases, err := readReleases()
+	releases, next, err := readReleases()
 	if err != nil {
 		return err
 	}
-	next := Release{Version: version, Channels: []string{"candidate"}, Changes: "The working tree."}
 	switch {
 	case task == "render":
 		return b.render(ctx, releases)
-	case task == "next" && version != "":
+	case version != next.Version:
+		return fmt.Errorf("the working tree is called %q, and the next release in %s is %s: let them agree", version, catalog.File, next.Version)
+	case task == "next":
 		return b.next(ctx, releases, next)
-	case task == "all" && version != "":
+	case task == "all":
 		return b.all(ctx, append(releases, next))
 	default:
-		return fmt.Errorf("cannot do %q of version %q: render, next or all, the last two with -version", task, version)
+		return fmt.Errorf("cannot do %q: render, next or all, the last two with -version", task)
 	}
 }
 
@@ -156,7 +158,7 @@ func (b builder) releases(ctx context.Context, releases []Release) error {
 			return err
 		}
 		if other, ok := programs[digest]; ok {
-			return fmt.Errorf("releases %s and %s are the same program: %s names the wrong commits", other, r.Version, releasesFile)
+			return fmt.Errorf("releases %s and %s are the same program: %s names the wrong commits", other, r.Version, catalog.File)
 		}
 		programs[digest] = r.Version
 		if _, err := b.out.Write(line); err != nil {

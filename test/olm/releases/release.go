@@ -9,19 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"seang.org/operator/catalog"
 )
 
-// releasesFile has the releases, the oldest first.
-const releasesFile = "catalog/releases.yaml"
-
-// Release is an entry of the file.
+// Release is one that is made; without a commit it is the working tree.
 type Release struct {
-	Version string `json:"version"`
-	// Commit that it was built from; empty for the working tree.
-	Commit   string   `json:"commit,omitempty"`
-	Channels []string `json:"channels"`
-	Changes  string   `json:"changes"`
+	catalog.Release
 
 	// Variants of the working tree's, for tests.
 	breakIt func(*bundle)
@@ -32,16 +25,13 @@ type Release struct {
 func (r Release) tag() string     { return "v" + r.Version }
 func (r Release) csvName() string { return packageName + "." + r.tag() }
 
-func readReleases() ([]Release, error) {
-	text, err := os.ReadFile(releasesFile)
-	if err != nil {
-		return nil, fmt.Errorf("read the releases: %w", err)
+// readReleases returns those that are out, and the next one.
+func readReleases() (out []Release, next Release, err error) {
+	described, last, err := catalog.Read()
+	for _, r := range described {
+		out = append(out, Release{Release: r})
 	}
-	var releases []Release
-	if err := yaml.UnmarshalStrict(text, &releases); err != nil {
-		return nil, fmt.Errorf("read the releases in %s: %w", releasesFile, err)
-	}
-	return releases, nil
+	return out, Release{Release: last}, err
 }
 
 // source is a directory with the release's sources: of its commit in the history, or
