@@ -74,8 +74,9 @@ func (d *demo) readInstallation() ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// uninstall removes the operator of an earlier run, and the catalog, so that what is
-// served now is installed. RedisClusters stay.
+// uninstall removes the operator of an earlier run with its permissions, and the catalog,
+// so that what is served now is installed, with what its bundle asks for and no more.
+// RedisClusters stay.
 func (d *demo) uninstall(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		if kind := object.GetKind(); kind != operatorsv1alpha1.SubscriptionKind && kind != operatorsv1alpha1.CatalogSourceKind {
@@ -95,7 +96,10 @@ func (d *demo) uninstall(ctx context.Context, objects []*unstructured.Unstructur
 	if err != nil {
 		return fmt.Errorf("remove the operator of an earlier run: %w", err)
 	}
-	return d.api.AwaitGone(ctx, deployment)
+	if err := d.api.AwaitGone(ctx, deployment); err != nil {
+		return err
+	}
+	return d.api.RevokeDeployed(ctx)
 }
 
 // awaitInstalled shows what OLM says until the operator is installed, and returns the

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -77,6 +79,18 @@ func (a *API) AwaitOperator(ctx context.Context) error {
 		return d.Status.ObservedGeneration == d.Generation && d.Status.AvailableReplicas == *d.Spec.Replicas &&
 			d.Status.UpdatedReplicas == *d.Spec.Replicas && d.Status.Replicas == *d.Spec.Replicas, nil
 	})
+}
+
+// RevokeDeployed takes from the operator's account what make deploy granted it: it would
+// hide that a bundle lacks a permission. The bindings of OLM have not the label.
+func (a *API) RevokeDeployed(ctx context.Context) error {
+	deployed := client.MatchingLabels{naming.LabelName: "redis-operator"} // of config/default
+	err := errors.Join(a.DeleteAllOf(ctx, &rbacv1.ClusterRoleBinding{}, deployed),
+		a.DeleteAllOf(ctx, &rbacv1.RoleBinding{}, deployed, client.InNamespace(OperatorNamespace)))
+	if err != nil {
+		return fmt.Errorf("take back the permissions of an operator that was installed from config/: %w", err)
+	}
+	return nil
 }
 
 func operatorLease() *coordinationv1.Lease {

@@ -264,13 +264,16 @@ func (o *OLM) Uninstall(ctx context.Context) error {
 	return nil
 }
 
-// Evict removes an operator that was installed without OLM. The CRD and the
-// RedisClusters stay.
+// Evict removes an operator that was installed without OLM, and its permissions. The CRD
+// and the RedisClusters stay.
 func (o *OLM) Evict(ctx context.Context) error {
 	if err := o.Delete(ctx, deployment()); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove the operator: %w", err)
 	}
-	return o.AwaitGone(ctx, deployment())
+	if err := o.AwaitGone(ctx, deployment()); err != nil {
+		return err
+	}
+	return o.RevokeDeployed(ctx)
 }
 
 func deployment() *appsv1.Deployment {
