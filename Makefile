@@ -97,7 +97,7 @@ vuln: ## govulncheck of the operator, where its database can be reached
 ##@ Tests
 
 test: ## all tests: docs/testing.md
-	@$(STAGES) test-unit test-simulation test-redis test-api test-cluster test-e2e test-olm
+	@$(STAGES) test-unit test-simulation test-redis test-api test-cluster test-e2e
 
 # Tests that need more than Go ask a package of internal/testkit for it, and skip
 # where it is not named in the environment, or with -short. The stages find them by
